@@ -1,0 +1,1 @@
+"""`reserve`: reserve stock, seats and quotas on PostgreSQL without ever overselling."""

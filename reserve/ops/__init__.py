@@ -1,0 +1,1 @@
+"""Operating the service: sweeps, audit, import, the demo. Composes the inventory; knows nothing of HTTP handlers."""

@@ -1,0 +1,5 @@
+select
+  claimed.id,
+  claimed.version
+from claimed
+order by claimed.id

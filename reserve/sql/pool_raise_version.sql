@@ -1,0 +1,3 @@
+update {namespace}.pool
+set version = version + 1
+where id = %(id)s

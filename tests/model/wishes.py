@@ -1,0 +1,113 @@
+"""What Hypothesis draws: wishes near what there is, on few pools and keys, so that they meet each other."""
+
+from dataclasses import dataclass, replace
+
+from hypothesis import strategies as st
+
+from reserve.inventory.rows import (
+    UNSET,
+    Adjust,
+    HoldFilter,
+    HoldState,
+    Line,
+    Place,
+    PoolChange,
+    PoolFilter,
+    PoolKind,
+    PoolState,
+    sum_lines,
+)
+from tests.model.operations import AdjustPool, ChangeHold, Keyed, PlaceHold
+from tests.model.stock import Model
+
+#: The last two are often not there.
+POOLS = ("ale", "bolts", "čaj/50 %", "d")
+
+_pools = st.sampled_from(POOLS)
+_owners = st.sampled_from([None, "ann", "bob"])
+_references = st.sampled_from([None, "o-1", "o-2"])
+
+#: Times to live, none so short that it ends by itself while a history runs.
+_TTLS = (600, 3600, 86_400)
+
+
+@dataclass(frozen=True)
+class Near:
+    """A quantity by what is available."""
+
+    more: int
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """An idempotency key that was never used."""
+
+
+#: A key: none, a new one, or the n-th last that was used.
+keys = st.one_of(st.none(), st.just(Fresh()), st.just(Fresh()), st.integers(0, 9))
+
+_quantities = st.one_of(st.integers(1, 6), st.builds(Near, st.integers(-2, 2)))
+lines = st.lists(st.tuples(_pools, _quantities), min_size=1, max_size=4)
+places = st.fixed_dictionaries(
+    {"ttl_seconds": st.sampled_from([None, *_TTLS]), "owner": _owners, "reference": _references}
+)
+
+changes = st.builds(
+    PoolChange,
+    kind=st.sampled_from([UNSET, UNSET, UNSET, PoolKind.STOCK]),
+    on_hand=st.one_of(st.just(UNSET), st.sampled_from([0, 1, 3, 5, 9, 18, 40])),
+    buffer=st.one_of(st.just(UNSET), st.integers(0, 8)),
+    hold_ttl_seconds=st.sampled_from([UNSET, None, *_TTLS]),
+    metadata=st.sampled_from([UNSET, {}, {"shelf": 3}]),
+)
+
+#: A change of on_hand: by a number, or to so much more or less than what is promised.
+deltas = st.one_of(st.integers(-6, 12).filter(bool), st.builds(Near, st.integers(-3, 3)))
+
+pool_filters = st.builds(
+    PoolFilter,
+    keys=st.lists(_pools, max_size=2).map(tuple),
+    prefix=st.sampled_from([None, None, "č", "b"]),
+    kind=st.sampled_from([None, PoolKind.STOCK, PoolKind.QUOTA]),
+    state=st.sampled_from([None, PoolState.OPEN, PoolState.DRAINING]),
+)
+hold_filters = st.builds(
+    HoldFilter,
+    owner=_owners,
+    reference=_references,
+    state=st.sampled_from([None, None, *HoldState]),
+    pool=st.one_of(st.none(), _pools),
+)
+
+
+def place_of(model: Model, drawn: list[tuple[str, int | Near]], **rest) -> Place:
+    """The wish that was drawn, its quantities near what there is now, repeated pools summed."""
+    resolved = []
+    for pool, quantity in drawn:
+        available = model.available(pool) if pool in model.pools else 0
+        resolved.append(Line(pool, max(1, available + quantity.more) if isinstance(quantity, Near) else quantity))
+    return Place(lines=sum_lines(resolved), **rest)
+
+
+def delta_of(model: Model, pool: str, drawn: int | Near) -> int:
+    if not isinstance(drawn, Near):
+        return drawn
+    free = model.pools[pool].on_hand - model.promised(pool) if pool in model.pools else 0
+    # Never 0, which is no adjustment.
+    return drawn.more - free or 1
+
+
+def with_another_body(operation: Keyed) -> Keyed:
+    """The same call with the same key, but asking for something else."""
+    match operation:
+        case PlaceHold(place):
+            first, *others = place.lines
+            return replace(operation, place=replace(place, lines=[Line(first.pool, first.quantity + 1), *others]))
+        case ChangeHold():
+            return replace(operation, ttl_seconds=operation.ttl_seconds + 1)
+        case AdjustPool(wish=wish):
+            return replace(operation, wish=replace(wish, reason=f"{wish.reason}!"))
+
+
+def adjust_of(delta: int, expected_on_hand: int | None, *, allow_shortage: bool) -> Adjust:
+    return Adjust(delta, "counted", expected_on_hand, allow_shortage)

@@ -1,0 +1,1 @@
+"""Tests of the services, the audit, the import and the demo."""

@@ -1,0 +1,1 @@
+"""The HTTP interface, asked as a client asks it, over the real database."""
