@@ -26,6 +26,8 @@ from reserve.ops.demo_buyers import BUYERS_MAX, UNITS_MAX, Options
 from reserve.ops.pools_csv import import_pools, read_file
 from reserve.settings import Settings, load
 
+_SALE = Options()
+
 app = typer.Typer(
     name="reserve",
     help="Reserve stock on PostgreSQL without ever overselling.",
@@ -111,9 +113,9 @@ def dev(
 
 @app.command()
 def demo(
-    buyers: Annotated[int, typer.Option(min=1, max=BUYERS_MAX, help="Who comes to the sale.")] = Options.buyers,
-    units: Annotated[int, typer.Option(min=1, max=UNITS_MAX, help="What there is to sell.")] = Options.units,
-    seed: Annotated[int, typer.Option(help="Decides what each buyer does.")] = Options.seed,
+    buyers: Annotated[int, typer.Option(min=1, max=BUYERS_MAX, help="Who comes to the sale.")] = _SALE.buyers,
+    units: Annotated[int, typer.Option(min=1, max=UNITS_MAX, help="What there is to sell.")] = _SALE.units,
+    seed: Annotated[int, typer.Option(help="Decides what each buyer does.")] = _SALE.seed,
 ) -> None:
     """Hold a flash sale over real HTTP on a temporary server, then audit it.
 
@@ -126,8 +128,8 @@ def demo(
     typer.echo("Starting a temporary PostgreSQL …", err=True)
     with listening("127.0.0.1", 0, port_option="--port") as listener, embedded.temporary() as server:
         served = settings.model_copy(update={"database_url": load(database_url=server.url).database_url})
-        clean = run(hold_sale(served, server, listener, Options(buyers=buyers, units=units, seed=seed)))
-    raise typer.Exit(0 if clean else 1)
+        code = run(hold_sale(served, server, listener, Options(buyers=buyers, units=units, seed=seed)))
+    raise typer.Exit(code)
 
 
 @app.command()

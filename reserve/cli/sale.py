@@ -1,13 +1,11 @@
 """`reserve demo`: the flash sale of `ops.demo` against a service on a temporary server, and then the audit."""
 
-from typing import Never
-
 from rich.console import Console
 from rich.table import Table
 
 from reserve.cli.listening import Listener
 from reserve.cli.reports import audit_with_progress, print_audit
-from reserve.cli.running import Stop, first_of, stop_signals
+from reserve.cli.running import first_of, stop_signals
 from reserve.cli.serving import serving
 from reserve.db.connection import Database
 from reserve.db.embedded import EmbeddedServer
@@ -16,15 +14,17 @@ from reserve.ops import demo
 from reserve.settings import Settings
 
 
-async def hold_sale(settings: Settings, server: EmbeddedServer, listener: Listener, options: demo.Options) -> bool:
-    """Hold the sale and audit what it left; whether nothing was oversold, lost or expired early."""
+async def hold_sale(settings: Settings, server: EmbeddedServer, listener: Listener, options: demo.Options) -> int:
+    """Hold the sale and audit what it left; the exit code, 0 if nothing was oversold, lost or expired early."""
     console = Console()
     await migrate(settings.require_database_url(), settings.namespace)
     async with Database.open(settings) as database:
         with stop_signals() as stop:
             async with serving(database, listener, stop):
                 sale = demo.run(listener.url, options, console)
-                result = await first_of(sale, _interrupted(stop), server.watch())
+                result = await first_of(sale, stop.wait(), server.watch())
+            if result is None:
+                return 128 + stop.signal
             report = await audit_with_progress(database)
     console.print(f"{result.buyers:,} buyers, {result.units:,} units, {result.seconds:.1f} s", highlight=False)
     console.print(_table(result))
@@ -39,13 +39,7 @@ async def hold_sale(settings: Settings, server: EmbeddedServer, listener: Listen
         highlight=False,
         soft_wrap=True,
     )
-    return clean
-
-
-async def _interrupted(stop: Stop) -> Never:
-    """A sale that is stopped has no result."""
-    await stop.wait()
-    raise SystemExit(128 + stop.signal)
+    return 0 if clean else 1
 
 
 def _table(result: demo.Result) -> Table:

@@ -61,8 +61,8 @@ def session_options(settings: Settings) -> dict[str, Any]:
         "enable_seqscan": "off",
         # Compiling a plan costs more than any statement here takes to run.
         "jit": "off",
-        # Planning for each set of parameters cost as much as running. Plans are the same for all (`tests/db/test_plans`);
-        # lists, which have filters, call `plan_anew`.
+        # Planning a statement for its parameters cost as much as running it, and `tests/db/test_plans` shows that the
+        # plan without them finds its rows by its index. Lists, which have filters, call `plan_anew`.
         "plan_cache_mode": "force_generic_plan",
         "tcp_keepalives_idle": 10,
         "tcp_keepalives_interval": 5,
@@ -147,7 +147,7 @@ class Database:
         await conn.execute("select set_config('statement_timeout', %s, true)", [str(max(1, round(seconds * 1000)))])
 
     async def plan_anew(self, conn: AsyncConnection) -> None:
-        """Plan the statements that follow in this transaction for their parameters, each time: for lists with filters."""
+        """Plan the statements that follow in this transaction for their parameters: for lists, which have filters."""
         await conn.execute("set local plan_cache_mode = force_custom_plan")
 
     async def check(self) -> None:

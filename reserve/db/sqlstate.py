@@ -53,7 +53,8 @@ def as_connect_error(error: psycopg.Error) -> ReserveError | None:
     if isinstance(error, psycopg.ProgrammingError):
         return SettingsError("RESERVE_DATABASE_URL is not a PostgreSQL connection string or URL.")
     # Only what follows is the server's or the system's word; before it stand parts of the URL.
-    words = str(error).rpartition(" failed: ")[2].removeprefix("FATAL:").splitlines()[0].strip()
-    if " failed: " in str(error) and words:
-        return Unavailable(f"The database does not answer: {words}.")
+    _, cut, words = str(error).rpartition(" failed: ")
+    first_line = words.strip().partition("\n")[0].removeprefix("FATAL:").strip()
+    if cut and first_line:
+        return Unavailable(f"The database does not answer: {first_line}.")
     return as_reserve_error(error)

@@ -63,7 +63,7 @@ async def adjust(
             await write_stored(database, conn, {key: done.response})
         return done
 
-    return await beside_lapsed(database, pool, deadline, lambda: database.transact(work))
+    return await beside_lapsed(database, deadline, lambda: database.transact(work))
 
 
 async def _adjust(

@@ -68,6 +68,10 @@ async def expire_lapsed_of_pools(database: Database, pools: Sequence[str], deadl
 class LapsedInTheWay(Exception):
     """Raised, to roll back, by a change of a pool that is refused only while lapsed holds are not swept."""
 
+    def __init__(self, pool: str) -> None:
+        super().__init__()
+        self.pool = pool
+
 
 async def refuse_below_promised(
     database: Database, conn: AsyncConnection, pool: str, refusal: BelowPromised
@@ -77,21 +81,23 @@ async def refuse_below_promised(
     row = await cursor.fetchone()
     assert row is not None, "the pool is there and locked"
     if row[-1]:
-        raise LapsedInTheWay
+        raise LapsedInTheWay(pool)
     raise refusal
 
 
-async def beside_lapsed(database: Database, pool: str, deadline: Deadline, attempt: Callable[[], Awaitable[T]]) -> T:
-    """`attempt` a change of the pool; where lapsed holds are in its way, expire them and attempt it again.
+async def beside_lapsed(database: Database, deadline: Deadline | None, attempt: Callable[[], Awaitable[T]]) -> T:
+    """`attempt` a change of pools; where lapsed holds are in its way, expire them and attempt it again.
 
-    So a refusal never depends on the sweep: what has lapsed reads as available, and is.
+    So a refusal never depends on the sweep: what has lapsed reads as available, and is. Without `deadline`, each look
+    at lapsed holds has `lock_wait_seconds` of its own.
     """
     while True:
         try:
             return await attempt()
-        except LapsedInTheWay:
+        except LapsedInTheWay as lapsed:
             # None may be left to expire: a sweep was faster, and the change has its way the next time.
-            await expire_lapsed_of_pools(database, [pool], deadline)
+            wait = deadline or Deadline(database.settings.lock_wait_seconds)
+            await expire_lapsed_of_pools(database, [lapsed.pool], wait)
 
 
 def _unanswered(_hold: Hold) -> Response:

@@ -11,6 +11,7 @@ from psycopg import AsyncConnection
 
 from reserve.db.connection import Database, RunAgain
 from reserve.errors import BelowPromised, Fault, ValidationFailed
+from reserve.inventory.expiring import beside_lapsed
 from reserve.inventory.pools import put_on
 from reserve.inventory.rows import UNSET, Pool, PoolChange, PoolKind, PoolState
 from reserve.inventory.seen import pool_row
@@ -74,7 +75,7 @@ async def put_many(
             raise ValidationFailed(sorted(faults, key=lambda fault: int(fault.pointer.split("/")[1])))
         return Imported(created, len(rebuffered), len(ordered) - created - len(rebuffered))
 
-    return await database.transact(work)
+    return await beside_lapsed(database, None, lambda: database.transact(work))
 
 
 async def _existing(database: Database, conn: AsyncConnection, keys: Sequence[str]) -> dict[str, Pool]:

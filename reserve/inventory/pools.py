@@ -42,13 +42,15 @@ async def put(database: Database, key: str, change: PoolChange, *, if_match: int
         await deadline.limit(conn)
         return await put_on(database, conn, key, change, if_match=if_match)
 
-    return await beside_lapsed(database, key, deadline, lambda: database.transact(work))
+    return await beside_lapsed(database, deadline, lambda: database.transact(work))
 
 
 async def put_on(
     database: Database, conn: AsyncConnection, key: str, change: PoolChange, *, if_match: int | None = None
 ) -> tuple[Pool, bool]:
-    """As `put`, inside the caller's transaction; raises `RunAgain` when somebody else creates the pool meanwhile."""
+    """As `put`, inside the caller's transaction, which is to run again on `RunAgain` (somebody else has just created it)
+    and, once those are expired, on `LapsedInTheWay`.
+    """
     await conn.execute(database.queries["pool_lock"], {"key": key})
     before = await _read(database, conn, key)
     if if_match is not None and (before is None or before.version != if_match):

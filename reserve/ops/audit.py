@@ -106,6 +106,8 @@ class _Walk:
     async def read(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
         async def limited(conn: AsyncConnection) -> T:
             await self._database.limit_statement(conn, self._database.settings.audit_statement_seconds)
+            # A page of sixteen and one of ten thousand need plans of their own.
+            await self._database.plan_anew(conn)
             await self._database.plan_anew(conn)
             return await work(conn)
 
@@ -190,7 +192,6 @@ async def _fetch_figures(
     database: Database, parameters: Mapping[str, Any], conn: AsyncConnection
 ) -> Sequence[PoolFigures]:
     async with conn.cursor(row_factory=class_row(PoolFigures)) as cursor:
-        # Not prepared, here and below: a page of sixteen and one of ten thousand need plans of their own.
         await cursor.execute(database.queries["audit_pool"], parameters, prepare=False)
         return await cursor.fetchall()
 

@@ -1,6 +1,6 @@
--- Three kinds of rows: stored answers, wanted pools, claimed slots. Of a pool that was not claimed, and only of such a one,
--- what is free and what has lapsed come back from the same snapshot as the keys: that is what makes "insufficient" a
--- fact. `not in` is looked up in a hash; a join would compare each pool with each slot.
+-- Rows of three kinds: stored answers, wanted pools, claimed slots. Only of a pool that was not claimed, what is free
+-- and what has lapsed come back, from the same snapshot as the keys: that is what makes "insufficient" a fact. `not in`
+-- is looked up in a hash; a join would compare each pool with each slot.
 select
   stored.request,
   stored.fingerprint,

@@ -1,5 +1,5 @@
--- Replays add nothing to the need; an expired key that is not pruned yet counts as not stored. Keys and pools are looked
--- up one by one (`limit 1`): a join that is planned while their tables are small would read all of them later.
+-- Replays add nothing to the need; an expired key that is not pruned yet counts as not stored. Keys and pools are
+-- looked up one by one (`limit 1`): a join that is planned while their tables are small would read all of them later.
 stored as materialized (
   select
     asked.request,

@@ -1,5 +1,5 @@
--- Under locks that the caller already holds, so that a key stored by whoever held them before is seen. Each is looked up
--- on its own (`limit 1`): a join that is planned while the table is small would read all live keys by their expiry.
+-- Under locks that the caller already holds, so that a key stored by whoever held them before is seen. Each is looked
+-- up on its own (`limit 1`): a join that is planned while the table is small would read all live keys by their expiry.
 select
   k.principal_id,
   k.key,

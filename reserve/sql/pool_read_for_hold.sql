@@ -1,4 +1,4 @@
--- Each pool is looked up on its own (`limit 1`): a join that is planned while the table is small would read all of them.
+-- Each pool is looked up on its own (`limit 1`): a join planned while the table is small would read all of them.
 select
   p.id,
   p.key,

@@ -11,9 +11,10 @@ from uuid import UUID
 
 from reserve.idempotency import Done
 from reserve.inventory.holds import Verb
-from reserve.inventory.rows import Adjust, Hold, Line, Place, PoolChange, PoolState, sum_lines
+from reserve.inventory.rows import Adjust, Hold, HoldState, Line, Place, PoolChange, PoolState, sum_lines
 from tests.model.operations import (
     AdjustPool,
+    Audit,
     ChangeHold,
     ChangeHolds,
     Keyed,
@@ -21,6 +22,7 @@ from tests.model.operations import (
     Operation,
     PlaceHold,
     PlaceHolds,
+    Prune,
     PutPool,
     ReadHold,
     ReadPool,
@@ -44,16 +46,19 @@ class Crowd:
     name: str
     #: Holds that were there before or that any of them has placed by now.
     hold_ids: list[UUID] = field(default_factory=list)
-    #: What more than one of them asks for under the same key: a double click, a proxy that retries.
+    #: What more than one of them asks for under the same key: a double click, a proxy that retries, and what others
+    #: asked for before.
     doubles: list[Keyed] = field(default_factory=list)
     _count: int = 0
 
     def __post_init__(self) -> None:
-        self.hold_ids = list(self.model.holds)[-6:]
-        self.doubles = [self._place(key=self._new("key")) for _ in range(2)]
-        self.doubles += [replace(self._change(), key=self._new("key")) for _ in range(2)]
+        live = [hold.id for hold in self.model.holds.values() if hold.state is HoldState.HELD]
+        self.hold_ids = [*live[-8:], *list(self.model.holds)[-2:]]
+        places = [self._place(key=self._new("key")) for _ in range(2)]
+        changes = [replace(self._change(), key=self._new("key")) for _ in range(2)]
         # The same key for something else.
-        self.doubles.append(replace(self._place(), key=self.doubles[0].key))
+        other = replace(self._place(), key=places[0].key)
+        self.doubles = [*self.doubles[-3:], *places, *changes, other]
 
     def script(self, length: int) -> Script:
         left = length
@@ -84,6 +89,8 @@ class Crowd:
             self._occupy: 2,
             self._put: 1,
             self._set_state: 1,
+            self._prune: 1,
+            Audit: 1,
         }
         [choice] = self.random.choices(list(choices), list(choices.values()))
         operation = choice()
@@ -130,10 +137,13 @@ class Crowd:
         return PutPool(self._pool(), PoolChange(on_hand=self.random.randrange(9), buffer=self.random.randrange(4)))
 
     def _set_state(self) -> SetPoolState:
-        return SetPoolState(self._pool(), self.random.choice([PoolState.OPEN, PoolState.OPEN, PoolState.DRAINING]))
+        return SetPoolState(self._pool(), self.random.choice([PoolState.OPEN] * 3 + [PoolState.DRAINING]))
 
     def _sweep(self) -> Sweep:
         return Sweep(self.random.randint(1, 5))
+
+    def _prune(self) -> Prune:
+        return Prune(self.random.randint(1, 5))
 
     def _read(self) -> ReadPool | ReadHold:
         if self.hold_ids and self.random.random() < 0.5:

@@ -11,13 +11,16 @@ from reserve.errors import Contended, IdempotencyKeyReused, ReserveError
 from reserve.idempotency import Done, Replay
 from reserve.inventory.rows import UNSET, Adjustment, Hold, HoldState, Pool, PoolKind, PoolState
 from reserve.inventory.transitions import Verb
+from reserve.ops.audit import AuditReport
 from tests.model.operations import (
     AdjustPool,
     Answer,
+    Audit,
     ChangeHold,
     Keyed,
     Occupy,
     PlaceHold,
+    Prune,
     PutPool,
     ReadHold,
     ReadPool,
@@ -59,7 +62,9 @@ def _follow_answer(model: Model, record: Record, *, alone: bool) -> None:
             _agree(told(record.answer), told(model.holds.get(hold_id, errors.HoldNotFound())))
         case SetPoolState(pool, state) if pool in model.pools:
             model.pools[pool] = replace(model.pools[pool], state=state)
-        case SetPoolState() | Sweep() | Occupy():
+        case Audit():
+            _agree(isinstance(record.answer, AuditReport) and record.answer.clean, True)
+        case SetPoolState() | Sweep() | Occupy() | Prune():
             """Nothing that anybody can read has changed."""
         case _:
             raise AssertionError(f"a call for many is followed by its parts: {operation}")

@@ -8,10 +8,11 @@ from uuid import UUID
 
 from reserve.db.connection import Database
 from reserve.errors import ReserveError
-from reserve.idempotency import Done, IdempotencyKey, Replay, Response, fingerprint
+from reserve.idempotency import Done, IdempotencyKey, Replay, Response, fingerprint, prune_keys
 from reserve.inventory import adjustments, holds, pools
 from reserve.inventory.holds import PlaceRequest, Verb
 from reserve.inventory.rows import Adjust, Adjustment, Hold, Place, Pool, PoolChange, PoolState
+from reserve.ops.audit import AuditReport, audit
 
 
 class Unknown(Enum):
@@ -20,7 +21,7 @@ class Unknown(Enum):
     LOST = "lost"
 
 
-Answer = Done[Any] | Replay | ReserveError | tuple[Pool, bool] | Pool | Hold | int | None | Unknown
+Answer = Done[Any] | Replay | ReserveError | tuple[Pool, bool] | Pool | Hold | AuditReport | int | None | Unknown
 
 _renderings = count(1)
 
@@ -169,6 +170,24 @@ class Occupy:
         return await database.transact(work)
 
 
+@dataclass(frozen=True)
+class Prune:
+    """Delete idempotency keys that are past their retention."""
+
+    limit: int
+
+    async def run(self, database: Database) -> Answer:
+        return await prune_keys(database, limit=self.limit)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Recompute everything, beside whatever else is going on."""
+
+    async def run(self, database: Database) -> Answer:
+        return await audit(database)
+
+
 Operation = (
     PlaceHold
     | PlaceHolds
@@ -181,6 +200,8 @@ Operation = (
     | Sweep
     | SetPoolState
     | Occupy
+    | Prune
+    | Audit
 )
 Keyed = PlaceHold | ChangeHold | AdjustPool
 

@@ -11,14 +11,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from reserve.inventory.rows import HoldState, PoolChange
 from tests.model.crowd import POOLS, Crowd
 from tests.model.explain import explain
-from tests.model.operations import PutPool, Record
+from tests.model.operations import Audit, Keyed, PutPool, Record
 from tests.model.stock import Model
 from tests.model.world import EXAMPLES, World, open_world
 
 #: Short, so that who waits behind an occupied pool is sometimes answered `contended`.
 _LOCK_WAIT_SECONDS = 0.15
-
-_seeds = st.integers(0, 2**32 - 1)
 
 
 @pytest.fixture(scope="module")
@@ -35,32 +33,51 @@ class AtOnce(RuleBasedStateMachine):
         self.world = world
         self.model = Model(world.database.settings)
         self.crowds = 0
+        self.doubles: list[Keyed] = []
+        self.is_well = False
         world.run(world.observer.clear())
 
-    @initialize(on_hand=st.tuples(*[st.integers(0, 30)] * len(POOLS)))
+    @initialize(on_hand=st.permutations([3, 11, 30]))
     def begin_with_pools(self, on_hand):
         for pool, quantity in zip(POOLS, on_hand, strict=True):
             self.look(self.world.do(PutPool(pool, PoolChange(on_hand=quantity))), alone=True)
 
-    @rule(seed=_seeds, callers=st.integers(2, 7), length=st.integers(1, 5))
-    def all_at_once(self, seed, callers, length):
+    @rule(
+        seed=st.integers(0, 2**32 - 1),
+        callers=st.sampled_from([2, 4, 7]),
+        length=st.sampled_from([1, 3, 5]),
+        lapsing=st.sampled_from([0, 0.3, 0.7]),
+    )
+    def all_at_once(self, seed, callers, length, lapsing):
         self.crowds += 1
-        crowd = Crowd(Random(seed), self.model, str(self.crowds))  # noqa: S311 -- repeatable, and no secret
+        # The number, because Hypothesis likes to draw the same seed again.
+        random = Random(f"{seed} {self.crowds}")  # noqa: S311 -- repeatable, and no secret
+        self._let_time_pass(random, lapsing)
+        crowd = Crowd(random, self.model, str(self.crowds), doubles=self.doubles)
+        self.doubles = crowd.doubles
         scripts = [crowd.script(length) for _ in range(callers)]
         self.look(self.world.run(self.world.perform(*scripts)))
 
-    @rule(seed=_seeds)
-    def some_lapse(self, seed):
-        random = Random(seed)  # noqa: S311 -- repeatable, and no secret
+    def _let_time_pass(self, random: Random, lapsing: float) -> None:
+        """Some holds lapse and some keys are past their retention, by data; all are there when the crowd comes."""
         held = [hold for hold in self.model.holds.values() if hold.state is HoldState.HELD]
-        for hold in random.sample(held, (len(held) + 1) // 2):
+        for hold in random.sample(held, round(len(held) * lapsing)):
             by = hold.expires_at - hold.created_at + timedelta(seconds=1)
             self.world.run(self.world.observer.age_holds([hold.id], by))
             self.model.age([hold.id], by, lapse=True)
-        self.look([])
+        keys = random.sample(list(self.model.keys), round(len(self.model.keys) * lapsing))
+        self.world.run(self.world.observer.age_keys(keys))
+        for key in keys:
+            del self.model.keys[key]
+
+    def teardown(self):
+        if self.is_well:
+            self.look(self.world.do(Audit()), alone=True)
 
     def look(self, records: list[Record], *, alone: bool = False) -> None:
+        self.is_well = False
         self.model = explain(self.model, records, self.world.run(self.world.observer.see()), alone=alone)
+        self.is_well = True
 
 
 @pytest.mark.timeout(120 * max(1, EXAMPLES))

@@ -14,11 +14,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from reserve.idempotency import prune_keys
 from reserve.inventory import adjustments, holds, pools
 from reserve.inventory.holds import Verb
-from reserve.inventory.rows import Adjustment, Hold, HoldState, PoolChange, PoolState
+from reserve.inventory.rows import Adjustment, Hold, HoldState, Line, Place, PoolChange, PoolFilter, PoolState
 from tests.model import wishes
 from tests.model.explain import explain
 from tests.model.operations import (
     AdjustPool,
+    Audit,
     ChangeHold,
     ChangeHolds,
     Keyed,
@@ -39,7 +40,8 @@ from tests.model.world import EXAMPLES, World
 #: No hold comes nearer to its end than this without lapsing, or it might end by itself between two looks.
 _MARGIN = timedelta(seconds=120)
 
-_which = st.integers(0, 20)
+_which = st.integers(0, 15)
+_verbs = st.sampled_from([Verb.CONFIRM, Verb.RELEASE, Verb.EXTEND])
 
 
 class StepByStep(RuleBasedStateMachine):
@@ -48,6 +50,7 @@ class StepByStep(RuleBasedStateMachine):
         self.world = world
         self.model = Model(world.database.settings)
         self.asked: list[Keyed] = []
+        self.is_well = False
         world.run(world.observer.clear())
         self.seen = world.run(world.observer.see())
 
@@ -62,8 +65,14 @@ class StepByStep(RuleBasedStateMachine):
 
     def look(self, records: Iterable[Record] = ()) -> None:
         """After each step: the answers are the model's, and what the database holds is what the model says."""
+        self.is_well = False
         self.seen = self.world.run(self.world.observer.see())
         self.model = explain(self.model, list(records), self.seen, alone=True)
+        self.is_well = True
+
+    def teardown(self):
+        if self.is_well:
+            self.do(Audit())
 
     def key(self, drawn: Fresh | int | None) -> str | None:
         used = list(self.model.keys)
@@ -72,24 +81,40 @@ class StepByStep(RuleBasedStateMachine):
         return None if drawn is None else f"k{len(self.asked)}"
 
     def hold_id(self, which: int) -> UUID:
-        return list(self.model.holds)[-1 - which % len(self.model.holds)]
+        """Mostly one that is held, counted from the newest; sometimes any; rarely one that is not there."""
+        held = [hold.id for hold in self._held()]
+        known = held if held and which < 11 else list(self.model.holds)
+        return known[-1 - which % len(known)] if known and which < 15 else uuid4()
 
     # --- pools ----------------------------------------------------------------------------------------------
 
-    @initialize(small=st.integers(0, 5), large=st.integers(8, 40), buffer=st.integers(0, 3))
-    def begin_with_two_pools(self, small, large, buffer):
-        self.do(PutPool("ale", PoolChange(on_hand=small)))
-        self.do(PutPool("bolts", PoolChange(on_hand=large, buffer=buffer, hold_ttl_seconds=700)))
-
-    @rule(pool=st.sampled_from(wishes.POOLS), change=wishes.changes, matching=st.sampled_from([None, None, 0, 1]))
-    def put(self, pool, change, matching):
-        version = self.model.pools[pool].version if pool in self.model.pools else 1
-        self.do(PutPool(pool, change, None if matching is None else version + matching))
+    @initialize(
+        on_hand=st.permutations([4, 13, 35]),
+        buffer=st.integers(0, 3),
+        wanted=st.lists(st.tuples(wishes.pools, st.integers(1, 4)), min_size=2, max_size=6),
+    )
+    def begin_with_pools_and_holds(self, on_hand, buffer, wanted):
+        for pool, quantity in zip(wishes.POOLS, on_hand, strict=True):
+            self.do(PutPool(pool, PoolChange(on_hand=quantity)))
+        self.do(PutPool("bolts", PoolChange(buffer=buffer, hold_ttl_seconds=700)))
+        self.do(PlaceHolds(tuple(PlaceHold(Place([Line(*line)]), f"first {n}") for n, line in enumerate(wanted))))
 
     @rule(
-        pool=st.sampled_from(wishes.POOLS),
+        pool=wishes.pools,
+        change=st.one_of(wishes.changes, st.sampled_from([PoolState.OPEN, PoolState.OPEN, PoolState.DRAINING])),
+        matching=st.sampled_from([None, None, None, 0, 1]),
+    )
+    def change_pool(self, pool, change, matching):
+        version = self.model.pools[pool].version if pool in self.model.pools else 1
+        if isinstance(change, PoolState):
+            self.do(SetPoolState(pool, change))
+        else:
+            self.do(PutPool(pool, change, None if matching is None else version + matching))
+
+    @rule(
+        pool=wishes.pools,
         delta=wishes.deltas,
-        off=st.sampled_from([None, None, 0, 1]),
+        off=st.sampled_from([None, None, None, 0, 1]),
         allow_shortage=st.booleans(),
         key=wishes.keys,
     )
@@ -100,15 +125,15 @@ class StepByStep(RuleBasedStateMachine):
         wish = wishes.adjust_of(delta, expected, allow_shortage=allow_shortage)
         self.do(AdjustPool(pool, wish, self.key(key)))
 
-    @rule(pool=st.sampled_from(wishes.POOLS), state=st.sampled_from([PoolState.OPEN, PoolState.DRAINING]))
-    def drain_or_resume(self, pool, state):
-        self.do(SetPoolState(pool, state))
-
     # --- holds ----------------------------------------------------------------------------------------------
 
     @rule(lines=wishes.lines, rest=wishes.places, key=wishes.keys)
     def place(self, lines, rest, key):
         self.do(PlaceHold(wishes.place_of(self.model, lines, **rest), self.key(key)))
+
+    @rule(pool=wishes.pools, quantity=st.integers(1, 5), key=wishes.keys)
+    def place_one_line(self, pool, quantity, key):
+        self.do(PlaceHold(Place([Line(pool, quantity)]), self.key(key)))
 
     @rule(
         items=st.lists(
@@ -127,7 +152,7 @@ class StepByStep(RuleBasedStateMachine):
 
     @precondition(lambda self: self.model.holds)
     @rule(
-        verb=st.sampled_from([Verb.CONFIRM, Verb.RELEASE, Verb.EXTEND]),
+        verb=_verbs,
         which=_which,
         ttl_seconds=st.sampled_from([1, 3000, 50_000, 86_400]),
         key=wishes.keys,
@@ -138,17 +163,13 @@ class StepByStep(RuleBasedStateMachine):
     @precondition(lambda self: self.model.holds)
     @rule(
         items=st.lists(
-            st.tuples(st.sampled_from([Verb.CONFIRM, Verb.RELEASE, Verb.EXTEND]), _which, wishes.keys),
+            st.tuples(_verbs, _which, wishes.keys),
             min_size=2,
             max_size=4,
         )
     )
     def change_many(self, items):
         self.do(ChangeHolds(tuple(ChangeHold(verb, self.hold_id(n), self.key(key), 3000) for verb, n, key in items)))
-
-    @rule(verb=st.sampled_from([Verb.CONFIRM, Verb.RELEASE, Verb.EXTEND]), key=wishes.keys)
-    def change_a_hold_that_is_not_there(self, verb, key):
-        self.do(ChangeHold(verb, uuid4(), self.key(key), 3000))
 
     @precondition(lambda self: self.asked)
     @rule(which=_which, changed=st.sampled_from([False, False, True]))
@@ -159,20 +180,28 @@ class StepByStep(RuleBasedStateMachine):
     # --- time -----------------------------------------------------------------------------------------------
 
     @precondition(lambda self: self._held())
-    @rule(which=st.one_of(_which, st.none()), seconds=st.sampled_from([60, 3500, 90_000]))
-    def let_time_pass(self, which, seconds):
-        """For one held hold, or for all of them: some only grow older, the others lapse."""
-        held = self._held()
-        now = self.world.run(self.world.observer.clock())
-        for hold in held if which is None else [held[-1 - which % len(held)]]:
-            by = timedelta(seconds=seconds)
-            left = hold.expires_at - now
-            lapse = left - by < _MARGIN
-            by = max(by, left + timedelta(seconds=1)) if lapse else by
-            note(f"{hold.id} is older by {by}" + (", has lapsed" if lapse else ""))
-            self.world.run(self.world.observer.age_holds([hold.id], by))
-            self.model.age([hold.id], by, lapse=lapse)
+    @rule(seconds=st.sampled_from([60, 3000, 80_000]))
+    def let_time_pass(self, seconds):
+        """All that are held grow older; those that are near their end lapse."""
+        for hold in self._held():
+            self._age(hold, timedelta(seconds=seconds))
         self.look()
+
+    @precondition(lambda self: self._held())
+    @rule(which=st.lists(_which, min_size=1, max_size=4))
+    def let_some_lapse(self, which):
+        held = self._held()
+        for number in {each % len(held) for each in which}:
+            self._age(held[number], timedelta(days=2))
+        self.look()
+
+    def _age(self, hold: Hold, by: timedelta) -> None:
+        left = hold.expires_at - self.world.run(self.world.observer.clock())
+        lapse = left - by < _MARGIN
+        by = max(by, left + timedelta(seconds=1)) if lapse else by
+        note(f"{hold.id} is older by {by}" + (", has lapsed" if lapse else ""))
+        self.world.run(self.world.observer.age_holds([hold.id], by))
+        self.model.age([hold.id], by, lapse=lapse)
 
     def _held(self) -> list[Hold]:
         return [hold for hold in self.model.holds.values() if hold.state is HoldState.HELD]
@@ -197,26 +226,29 @@ class StepByStep(RuleBasedStateMachine):
 
     # --- reading --------------------------------------------------------------------------------------------
 
-    @rule(pool=st.sampled_from(wishes.POOLS), which=_which)
-    def read(self, pool, which):
+    @rule(
+        these_pools=wishes.pool_filters,
+        these_holds=wishes.hold_filters,
+        pool=st.sampled_from(wishes.POOLS),
+        which=_which,
+        limit=st.integers(1, 5),
+    )
+    def read(self, these_pools, these_holds, pool, which, limit):
         self.do(ReadPool(pool))
-        self.do(ReadHold(self.hold_id(which) if self.model.holds else uuid4()))
+        self.do(ReadHold(self.hold_id(which)))
+        self._find_pools(these_pools, limit)
+        find = partial(holds.find, self.world.database, these_holds, limit=limit)
+        assert self.world.run(_pages(find, limit, lambda hold: hold.id)) == self.model.holds_found(these_holds)
+        self._find_adjustments(pool, limit)
 
-    @rule(chosen=wishes.pool_filters, limit=st.integers(1, 3))
-    def find_pools(self, chosen, limit):
+    def _find_pools(self, chosen: PoolFilter, limit: int) -> None:
         find = partial(pools.find, self.world.database, chosen, limit=limit)
         found = self.world.run(_pages(find, limit, lambda pool: pools.PoolCursor(pool.key, pool.id)))
         assert [replace(pool, as_of=found[0].as_of) for pool in found] == [
             self.model.pool_as_read(key, found[0]) for key in self.model.pools_found(chosen)
         ]
 
-    @rule(chosen=wishes.hold_filters, limit=st.integers(1, 5))
-    def find_holds(self, chosen, limit):
-        find = partial(holds.find, self.world.database, chosen, limit=limit)
-        assert self.world.run(_pages(find, limit, lambda hold: hold.id)) == self.model.holds_found(chosen)
-
-    @rule(pool=st.sampled_from(["ale", "bolts"]), limit=st.integers(1, 3))
-    def find_adjustments(self, pool, limit):
+    def _find_adjustments(self, pool: str, limit: int) -> None:
         find = partial(adjustments.find, self.world.database, pool, limit=limit)
         *found, created = self.world.run(_pages(find, limit, lambda adjustment: adjustment.id))
         expected = [each for each in reversed(self.model.adjustments) if each.pool == pool]

@@ -1,0 +1,1 @@
+"""The database floor: the claim and its plans, the constraints, migrations, connections, errors."""

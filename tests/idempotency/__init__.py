@@ -1,0 +1,1 @@
+"""Idempotency: fingerprints, what is stored under a key, and pruning."""
