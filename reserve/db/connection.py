@@ -73,6 +73,8 @@ def session_options(settings: Settings) -> dict[str, Any]:
         "keepalives_idle": 10,
         "keepalives_interval": 5,
         "keepalives_count": 3,
+        # A host that vanished in the middle of a statement: keepalives do not run while data waits to be acknowledged.
+        "tcp_user_timeout": 30_000,
         "options": " ".join(f"-c {name}={value}" for name, value in server.items()),
     }
 

@@ -48,8 +48,10 @@ async def put(database: Database, key: str, change: PoolChange, *, if_match: int
 async def put_on(
     database: Database, conn: AsyncConnection, key: str, change: PoolChange, *, if_match: int | None = None
 ) -> tuple[Pool, bool]:
-    """As `put`, inside the caller's transaction, which is to run again on `RunAgain` (somebody else has just created it)
-    and, once those are expired, on `LapsedInTheWay`.
+    """As `put`, inside the caller's transaction.
+
+    The caller runs it again on `RunAgain` (somebody else has just created the pool) and, once the lapsed are expired,
+    on `LapsedInTheWay`.
     """
     await conn.execute(database.queries["pool_lock"], {"key": key})
     before = await _read(database, conn, key)

@@ -7,6 +7,8 @@ from enum import Enum, StrEnum
 from typing import Final, Generic, TypeVar
 from uuid import UUID
 
+from reserve.errors import Fault, ValidationFailed
+
 T = TypeVar("T")
 
 
@@ -146,6 +148,10 @@ class Place:
     owner: str | None = None
     reference: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.lines:
+            raise ValidationFailed([Fault("/lines", "must name at least one pool")])
 
 
 @dataclass(frozen=True, slots=True)

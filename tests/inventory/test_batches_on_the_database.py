@@ -187,8 +187,8 @@ async def test_changes_of_many_holds_have_their_own_answers_in_order(shop):
     assert await shop.figures() == {"on_hand": 9, "available": 8, "held": 0, "confirmed": 1}
 
 
-async def test_groups_that_share_no_pool_do_not_wait_for_each_other(open_shop):
-    shop = await open_shop(slot_capacity_min=1, lock_wait_seconds=0.2)
+async def test_a_pool_that_stays_locked_spoils_no_request_for_another(open_shop):
+    shop = await open_shop(slot_capacity_min=1, lock_wait_seconds=0.5)
     await shop.stock("tea", 2)
     await shop.stock("milk", 2)
     await shop.lock_slots((await shop.slots("tea"))[0]["id"])

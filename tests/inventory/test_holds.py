@@ -129,6 +129,18 @@ async def test_a_refusal_is_judged_anew_on_retry(shop):
     assert (await shop.place(key=key("k"))).state is HoldState.HELD
 
 
+async def test_a_key_past_its_retention_places_again(shop):
+    await shop.stock("tea", 2)
+    first = await shop.place(key=key("k"))
+    await shop.fetch(
+        "update {ns}.idempotency_key set created_at = created_at - interval '2 days', "
+        "expires_at = expires_at - interval '2 days' returning key"
+    )
+    second = await shop.place(key=key("k", "other body"))
+    assert second.id != first.id
+    assert await shop.fetch("select count(*) from {ns}.idempotency_key") == [(1,)]
+
+
 async def test_a_draining_pool_takes_no_holds_and_lets_the_old_ones_run_out(shop):
     await shop.stock("tea", 2)
     hold = await shop.place()
