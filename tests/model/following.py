@@ -19,6 +19,7 @@ from tests.model.operations import (
     ChangeHold,
     Keyed,
     Occupy,
+    Operation,
     PlaceHold,
     Prune,
     PutPool,
@@ -39,10 +40,17 @@ class Disagreement(AssertionError):
 
 def follow(model: Model, record: Record, *, alone: bool = True) -> None:
     """Check the record's answer and change the model as it says. With `alone`, nothing else ran meanwhile."""
-    if isinstance(record.answer, Contended) and alone:
-        raise Disagreement("answered contended, though nobody else is there")
-    if record.answer is not Unknown.LOST and not isinstance(record.answer, Contended):
+    if isinstance(record.answer, Contended):
+        _follow_contended(model, record.operation, alone=alone)
+    elif record.answer is not Unknown.LOST:
         _follow_answer(model, record, alone=alone)
+
+
+def _follow_contended(model: Model, operation: Operation, *, alone: bool) -> None:
+    if alone:
+        raise Disagreement("answered contended, though nobody else is there")
+    if isinstance(operation, PlaceHold) and operation.key in model.keys:
+        raise Disagreement("answered contended, though the answer was stored when it came")
 
 
 def _follow_answer(model: Model, record: Record, *, alone: bool) -> None:

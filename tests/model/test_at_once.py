@@ -80,7 +80,7 @@ class AtOnce(RuleBasedStateMachine):
         self.is_well = True
 
 
-@pytest.mark.timeout(120 * max(1, EXAMPLES))
+@pytest.mark.timeout(120 + 120 * EXAMPLES)
 def test_what_is_done_at_once_could_have_been_done_in_turn(world):
     run_state_machine_as_test(
         lambda: AtOnce(world),
