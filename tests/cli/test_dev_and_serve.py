@@ -160,7 +160,7 @@ async def waiting(url, database_url, namespace, conn):
 def refuses_connections(url):
     try:
         socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=5).close()
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ConnectionResetError):  # reset: it was in the backlog that was just closed
         return True
     return False
 
