@@ -7,7 +7,7 @@ class Event(StrEnum):
     SERVE_STARTED = "serve.started"
     SERVE_STOPPING = "serve.stopping"
     SERVE_STOPPED = "serve.stopped"
-    REQUEST_ANSWERED = "request.answered"
+    REQUEST_REFUSED = "request.refused"
     REQUEST_FAILED = "request.failed"
     SERVICE_STARTED = "service.started"
     SERVICE_STOPPED = "service.stopped"

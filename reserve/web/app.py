@@ -17,6 +17,7 @@ from litestar.types import ASGIApp, HTTPScope
 from reserve import errors
 from reserve.db.connection import Database
 from reserve.errors import ReserveError
+from reserve.events import Event
 from reserve.web.answers import Answer, encode
 from reserve.web.calls import CALLS, Call
 from reserve.web.edge import Application, request_id_of
@@ -71,7 +72,7 @@ def _refusal(error: ReserveError, scope: HTTPScope) -> Answer:
     answer = problem(error, scope["path"])
     if answer.status >= 500:
         _log.warning(
-            "request refused",
+            Event.REQUEST_REFUSED,
             request_id=request_id_of(scope),
             method=scope["method"],
             path=scope["path"],
@@ -135,7 +136,7 @@ def _unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[b
     """A fault of ours: everything to the log, nothing of it to the client."""
     request_id = request_id_of(request.scope)
     _log.error(
-        "request failed",
+        Event.REQUEST_FAILED,
         request_id=request_id,
         method=request.scope["method"],
         path=request.scope["path"],

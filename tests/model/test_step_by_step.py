@@ -258,14 +258,14 @@ class StepByStep(RuleBasedStateMachine):
 
 
 async def _pages(find, limit, cursor):
-    """All items, page by page; every page but the last is full."""
+    """All items, page by page; every page but the last is full, and none but the first is empty."""
     items = []
     after = None
     while True:
         page = await find(after=after)
         items += page.items
         if not page.more:
-            assert len(page.items) <= limit
+            assert (after is not None) <= len(page.items) <= limit
             return items
         assert len(page.items) == limit
         after = cursor(page.items[-1])

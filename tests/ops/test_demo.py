@@ -158,7 +158,7 @@ def test_faults_beyond_the_first_are_counted():
 async def test_a_small_sale_on_the_live_service_is_clean(service_url, terminal):
     out = io.StringIO()
     console = Console(file=out, force_terminal=terminal, width=160)
-    result = await demo.run(service_url, Options(buyers=150, units=12, seed=5), console)
+    result = await demo.run(service_url, Options(buyers=150, units=12, seed=5, requests_at_once=16), console)
     assert result.faults == ()
     assert result.clean
     assert result.confirmed <= 12

@@ -10,6 +10,7 @@ import structlog
 from reserve import errors
 from reserve.db.connection import Database
 from reserve.errors import ReserveError
+from reserve.events import Event
 from reserve.web import app, examples, problems
 from tests.web.conftest import Api, drain, refused
 
@@ -137,7 +138,7 @@ async def test_an_unexpected_fault_says_nothing_of_itself_and_everything_in_the_
     assert "r-1" in problem["detail"]
     for word in ("secret", "RuntimeError", "Traceback", ".py"):
         assert word not in answer.text
-    logged = next(line for line in lines if line["event"] == "request failed")
+    logged = next(line for line in lines if line["event"] == Event.REQUEST_FAILED)
     assert (logged["request_id"], logged["log_level"], str(logged["exc_info"])) == ("r-1", "error", secret)
 
 
@@ -146,7 +147,7 @@ async def test_failures_are_logged_with_their_request_id_and_refusals_are_not(aw
         await away.client.get("/v1/pools/a%20b", headers={"X-Request-Id": "r-1"})
         await away.client.get("/none%0Aforged", headers={"X-Request-Id": "r-2"})
     assert [(line["event"], line["code"], line["path"], line["request_id"]) for line in lines] == [
-        ("request refused", "unavailable", "/v1/pools/a%20b", "r-1")
+        (Event.REQUEST_REFUSED, "unavailable", "/v1/pools/a%20b", "r-1")
     ]
 
 
