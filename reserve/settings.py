@@ -102,6 +102,7 @@ class Settings(BaseSettings):
     import_rows_max: int = Field(100_000, ge=1, le=1_000_000, description="Pools of one `reserve pools import`.")
 
     body_bytes_max: int = Field(4 * 2**20, ge=1024, le=2**30, description="Largest request body.")
+    body_seconds_max: float = Field(10, gt=0, le=300, description="Longest time a request body may take to arrive.")
     metadata_bytes_max: int = Field(16 * 2**10, ge=2, le=2**20, description="Largest `metadata`, as compact JSON.")
     json_depth_max: int = Field(32, ge=2, le=200, description="Deepest nesting of a request body.")
     page_limit_default: int = Field(100, ge=1, le=1000, description="Items of a page when `limit` is absent.")

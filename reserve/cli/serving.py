@@ -7,6 +7,7 @@ from socket import socket
 
 import structlog
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from reserve.cli.listening import BACKLOG, Listener
 from reserve.cli.running import Stop
@@ -15,8 +16,25 @@ from reserve.events import Event
 from reserve.ops.prune import Prune
 from reserve.ops.sweep import Sweep
 from reserve.web.app import create_app
+from reserve.web.problems import unparsed
 
 _log = structlog.get_logger("reserve.cli")
+
+
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's HTTP, but what its parser refuses is answered with a problem document as well."""
+
+    def send_400_response(self, msg: str) -> None:
+        answer = unparsed(msg)
+        head = [
+            b"HTTP/1.1 400 Bad Request",
+            *(name + b": " + value for name, value in self.server_state.default_headers),
+            b"content-type: " + answer.media_type,
+            b"content-length: %d" % len(answer.body),
+            b"connection: close",
+        ]
+        self.transport.write(b"\r\n".join(head) + b"\r\n\r\n" + answer.body)
+        self.transport.close()
 
 
 class _Server(uvicorn.Server):
@@ -76,7 +94,7 @@ async def serving(database: Database, listener: Listener, stop: Stop) -> AsyncIt
 def _config(database: Database) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(database),
-        http="httptools",
+        http=_Protocol,
         # The event loop is made by `running`, the application has nothing to start, and there are no websockets.
         loop="none",
         lifespan="off",

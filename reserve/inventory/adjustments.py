@@ -75,15 +75,6 @@ async def _adjust(
     promised = sum(slot.promised for slot in slots)
     if wish.expected_on_hand is not None and wish.expected_on_hand != before:
         raise OnHandMismatch(before)
-    if not 0 <= on_hand <= settings.quantity_max:
-        raise ValidationFailed(
-            [
-                Fault(
-                    "/delta",
-                    f"would make on_hand {on_hand}; it must stay between 0 and {settings.quantity_max}",
-                )
-            ]
-        )
     if wish.delta < 0 and on_hand < promised and not wish.allow_shortage:
         free = max(0, before - promised)
         refusal = BelowPromised(
@@ -93,6 +84,15 @@ async def _adjust(
             promised=promised,
         )
         await refuse_below_promised(database, conn, pool, refusal)
+    if not 0 <= on_hand <= settings.quantity_max:
+        raise ValidationFailed(
+            [
+                Fault(
+                    "/delta",
+                    f"would make on_hand {on_hand}; it must stay between 0 and {settings.quantity_max}",
+                )
+            ]
+        )
     count = slot_count(on_hand, capacity_min=settings.slot_capacity_min, slots_max=settings.slots_per_pool_max)
     if count > len(slots):
         await add_slots(database, conn, pool_id, first=len(slots) + 1, last=count)

@@ -4,6 +4,7 @@ Stricter than `json.loads`: no duplicate names, no NaN or Infinity, no byte-orde
 and numbers that JSON can write but PostgreSQL cannot store are faults with a pointer, for every field alike.
 """
 
+import asyncio
 import json
 import math
 import re
@@ -26,8 +27,19 @@ _SUSPICIOUS = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])|[0-9]{200}|[eE]\+?0*[1-9]
 _CHARSET = re.compile(r'charset="?utf-8"?\Z', re.IGNORECASE)
 
 
-async def read(receive: Receive, headers: Mapping[bytes, bytes], bytes_max: int) -> bytes:
-    """The whole body; `BodyTooLarge` as soon as it is known to be larger, whatever Content-Length says."""
+async def read(receive: Receive, headers: Mapping[bytes, bytes], *, bytes_max: int, seconds_max: float) -> bytes:
+    """The whole body; `BodyTooLarge` as soon as it is known to be larger, whatever Content-Length says.
+
+    `InvalidRequest` when it takes longer than `seconds_max` to arrive: a stalled client keeps nothing for long.
+    """
+    try:
+        async with asyncio.timeout(seconds_max):
+            return await _read(receive, headers, bytes_max)
+    except TimeoutError as error:
+        raise InvalidRequest(f"The body did not arrive within {seconds_max:g} seconds.") from error
+
+
+async def _read(receive: Receive, headers: Mapping[bytes, bytes], bytes_max: int) -> bytes:
     declared = headers.get(b"content-length", b"")
     if declared.isdigit() and (len(declared) > 18 or int(declared) > bytes_max):
         raise BodyTooLarge(f"The body may have at most {bytes_max} bytes.")
@@ -70,7 +82,7 @@ def parse(raw: bytes, depth_max: int) -> object:
         raise InvalidRequest(f"The body is not UTF-8: the byte at position {error.start} fits nowhere.") from None
     except json.JSONDecodeError as error:
         raise InvalidRequest(
-            f"The body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}."
+            f"The body is not JSON: {error.msg.removesuffix(' at')} at line {error.lineno}, column {error.colno}."
         ) from None
     except RecursionError:
         raise InvalidRequest(f"The body is nested deeper than {depth_max} levels.") from None

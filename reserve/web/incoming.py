@@ -58,7 +58,12 @@ class Incoming:
         `UnsupportedMediaType` and, when it could be read, `ValidationFailed` with all its faults.
         """
         refuse_query(self.query)
-        raw = await body.read(self.receive, self.headers, settings.body_bytes_max)
+        raw = await body.read(
+            self.receive,
+            self.headers,
+            bytes_max=settings.body_bytes_max,
+            seconds_max=settings.body_seconds_max,
+        )
         value: object = {}
         faults: list[Fault] = []
         if raw:

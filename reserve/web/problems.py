@@ -90,6 +90,11 @@ def internal(instance: str, request_id: str) -> Answer:
     return Answer(_INTERNAL.status, body, PROBLEM_JSON)
 
 
+def unparsed(detail: str) -> Answer:
+    """The answer to bytes that are no HTTP request, of which no path is known."""
+    return problem(errors.InvalidRequest(detail), "")
+
+
 def document(error: ReserveError, instance: str) -> dict[str, object]:
     """The members of the problem document, extensions last."""
     detail = _summary(error.faults) if isinstance(error, errors.ValidationFailed) else str(error)

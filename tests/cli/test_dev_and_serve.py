@@ -215,3 +215,14 @@ def test_the_log_can_be_json(start, of_database):
     assert line["event"] == "serve.started"
     assert line["level"] == "info"
     assert line["url"].startswith("http://127.0.0.1:")
+
+
+def test_bytes_that_are_no_http_are_refused_with_a_problem_document(serve):
+    process, url = serve()
+    with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2])), timeout=10) as raw:
+        raw.sendall(b"GET /v1/pools HTTP/9.9\r\n\r\n")
+        head, _, body = b"".join(iter(lambda: raw.recv(4096), b"")).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"content-type: application/problem+json" in head
+    assert json.loads(body)["code"] == "invalid-request"
+    assert end(process, signal.SIGTERM)[0] == 0

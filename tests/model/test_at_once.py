@@ -37,7 +37,7 @@ class AtOnce(RuleBasedStateMachine):
         self.is_well = False
         world.run(world.observer.clear())
 
-    @initialize(on_hand=st.permutations([3, 11, 30]))
+    @initialize(on_hand=st.permutations([4, 16, 40]))
     def begin_with_pools(self, on_hand):
         for pool, quantity in zip(POOLS, on_hand, strict=True):
             self.look(self.world.do(PutPool(pool, PoolChange(on_hand=quantity))), alone=True)

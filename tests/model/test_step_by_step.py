@@ -89,13 +89,14 @@ class StepByStep(RuleBasedStateMachine):
     # --- pools ----------------------------------------------------------------------------------------------
 
     @initialize(
-        on_hand=st.permutations([4, 13, 35]),
+        on_hand=st.permutations([5, 18, 50]),
         buffer=st.integers(0, 3),
         wanted=st.lists(st.tuples(wishes.pools, st.integers(1, 4)), min_size=2, max_size=6),
     )
     def begin_with_pools_and_holds(self, on_hand, buffer, wanted):
         for pool, quantity in zip(wishes.POOLS, on_hand, strict=True):
             self.do(PutPool(pool, PoolChange(on_hand=quantity)))
+        self.do(PutPool("ale", PoolChange(hold_ttl_seconds=3000)))
         self.do(PutPool("bolts", PoolChange(buffer=buffer, hold_ttl_seconds=700)))
         self.do(PlaceHolds(tuple(PlaceHold(Place([Line(*line)]), f"first {n}") for n, line in enumerate(wanted))))
 

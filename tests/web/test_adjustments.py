@@ -76,3 +76,12 @@ async def test_adjustments_are_listed_newest_first_a_page_at_a_time(api: Api):
     assert [item["delta"] for item in first["items"]] == [3, 2]
     assert [item["delta"] for item in rest["items"]][:1] == [1]
     assert rest["next_cursor"] is None
+
+
+async def test_taking_away_more_than_there_is_reaches_into_what_is_promised(client):
+    await client.put("/v1/pools/a", json={"on_hand": 100})
+    answer = await client.post(
+        "/v1/pools/a/adjustments", json={"delta": -10_000, "reason": "lost"}, headers={"Idempotency-Key": "k"}
+    )
+    assert answer.status_code == 409
+    assert answer.json()["code"] == "below-promised"
