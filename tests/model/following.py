@@ -169,10 +169,10 @@ def _follow_adjust(model: Model, operation: AdjustPool, record: Record) -> None:
         on_hand = before + wish.delta
         if wish.expected_on_hand not in {None, before}:
             refusal = errors.OnHandMismatch(before)
-        elif not 0 <= on_hand <= model.settings.quantity_max:
-            refusal = errors.ValidationFailed([errors.Fault("/delta", "")])
         elif wish.delta < 0 and on_hand < model.promised(operation.pool) and not wish.allow_shortage:
             refusal = model.below_promised(operation.pool)
+        elif not 0 <= on_hand <= model.settings.quantity_max:
+            refusal = errors.ValidationFailed([errors.Fault("/delta", "")])
     done = _granted(record.answer, refusal)
     if done is None:
         return

@@ -63,13 +63,13 @@ class Observer:
         self._namespace = namespace
 
     async def see(self) -> Seen:
-        read: dict[str, list[Row]] = {}
-        async with self._conn.transaction(), self._conn.cursor(row_factory=dict_row) as cursor:
-            await cursor.execute("set transaction isolation level repeatable read")
-            for name, query in _READ.items():
-                await cursor.execute(self._qualified(query))
-                read[name] = await cursor.fetchall()
-        return Seen(**read)
+        # In a pipeline, since this is done after each step.
+        async with self._conn.pipeline(), self._conn.transaction():
+            await self._conn.execute("set transaction isolation level repeatable read")
+            cursors = {name: self._conn.cursor(row_factory=dict_row) for name in _READ}
+            for name, cursor in cursors.items():
+                await cursor.execute(self._qualified(_READ[name]))
+            return Seen(**{name: await cursor.fetchall() for name, cursor in cursors.items()})
 
     async def clock(self) -> datetime:
         row = await (await self._conn.execute(self._qualified("select {0}.clock()"))).fetchone()
