@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from loadtest.orders import LINES_MAX
-from reserve.inventory.keys import normalise_key
+from reserve.names import normalise_key
 
 #: Room for the codes in a pool key of 200 characters.
 _PREFIX_LENGTH_MAX = 100

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from loadtest.odd import Odd, OddRow
 from loadtest.records import Record, records
-from reserve.inventory.keys import KEY_LENGTH_MAX, normalise_key
+from reserve.names import KEY_LENGTH_MAX, normalise_key
 from reserve.settings import QUANTITY_MAX
 
 #: The service's own bound on the lines of one hold, unless its setting was changed.

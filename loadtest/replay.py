@@ -39,7 +39,7 @@ from loadtest.orders import Orders, read_orders
 from loadtest.plan import Shares, choose_order, plan_stock
 from loadtest.report import print_faults, print_odd_rows, print_table
 from reserve.errors import ReserveError
-from reserve.inventory.keys import KEY_LENGTH_MAX
+from reserve.names import KEY_LENGTH_MAX
 
 #: One answer may wait for locks several times; anything longer is a service that has stalled.
 _ANSWER_SECONDS_MAX = 60

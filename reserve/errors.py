@@ -204,6 +204,29 @@ class HoldLifetimeExceeded(ReserveError):
     code = "hold-lifetime-exceeded"
 
 
+# --- jobs ---------------------------------------------------------------------------------------------------
+
+
+class JobNotFound(ReserveError):
+    code = "job-not-found"
+
+
+class LaneNotFound(ReserveError):
+    code = "lane-not-found"
+
+
+class LeaseLost(ReserveError):
+    """The token is not that of the job's holder, or no longer: somebody else has it, or nobody; nothing was changed."""
+
+    code = "lease-lost"
+
+
+class JobFinished(ReserveError):
+    """The verb is for a job that lives, and this one has finished."""
+
+    code = "job-finished"
+
+
 # --- about the moment ---------------------------------------------------------------------------------------
 
 

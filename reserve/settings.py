@@ -85,16 +85,101 @@ class Settings(BaseSettings):
         86_400, ge=60, le=366 * 86_400, description="How long an idempotency key is remembered."
     )
 
+    job_lease_seconds: int = Field(60, ge=1, le=86_400, description="Lease of a claimed job where its lane has none.")
+    job_attempts_max: int = Field(
+        20, ge=1, le=100, description="Failures after which a job is discarded, where its lane has no figure."
+    )
+    job_rescues_max: int = Field(
+        5,
+        ge=0,
+        le=100,
+        description="How often a job whose lease lapsed is given to somebody else before it is discarded.",
+    )
+    job_backoff_first_seconds: float = Field(
+        5,
+        ge=0,
+        le=86_400,
+        description="Pause before a second attempt, doubled for each after; where a lane has no figure.",
+    )
+    job_backoff_seconds_max: float = Field(
+        3600, ge=0, le=31 * 86_400, description="Longest pause between two attempts, where a lane has no figure."
+    )
+    job_delay_seconds_max: int = Field(
+        366 * 86_400, ge=1, le=100 * 366 * 86_400, description="How far in the future a job may be scheduled."
+    )
+    job_payload_bytes_max: int = Field(
+        256 * 2**10, ge=2, le=2**26, description="Largest payload, progress or output of a job, as compact JSON."
+    )
+    job_error_length_max: int = Field(
+        10_000, ge=100, le=1_000_000, description="Characters of a job's error that are kept."
+    )
+    job_batch_max: int = Field(1000, ge=1, le=10_000, description="Jobs of one enqueue call over HTTP.")
+    job_claim_limit_max: int = Field(1000, ge=1, le=10_000, description="Jobs of one claim.")
+    job_claim_wait_seconds_max: float = Field(20, ge=0, le=300, description="Longest wait of a claim for a first job.")
+    job_claim_waits_max: int = Field(1000, ge=1, le=100_000, description="Claims that may wait at once in one process.")
+    job_poll_seconds: float = Field(
+        0.2,
+        ge=0.005,
+        le=60,
+        description="Pause between two looks for ready jobs while claims wait for some.",
+    )
+    job_notify_interval_seconds: float = Field(
+        0.02, ge=0, le=60, description="One process notifies of new jobs of a lane at most once in this time."
+    )
+    job_due_interval_seconds: float = Field(
+        1, ge=0.05, le=3600, description="Pause between looks for due scheduled jobs."
+    )
+    job_rescue_interval_seconds: float = Field(
+        5, ge=0.05, le=3600, description="Pause between two looks for jobs whose lease has lapsed."
+    )
+    job_transaction_seconds_max: float = Field(
+        30, gt=0, le=3600, description="Longest stall inside a transaction that finishes a job with its writes."
+    )
+
+    work_concurrency_max: int = Field(1000, ge=1, le=10_000, description="Jobs that one worker may run at once.")
+    work_prefetch_min: int = Field(
+        0, ge=0, le=10_000, description="Jobs that a worker claims ahead of its free hands at least."
+    )
+    work_prefetch_max: int = Field(
+        1000,
+        ge=0,
+        le=10_000,
+        description="Jobs that a worker claims ahead of its free hands at most, while its handlers are quick.",
+    )
+    work_poll_seconds_min: float = Field(
+        0.002, ge=0.0005, le=60, description="A worker's pause after a look that found fewer jobs than it had room for."
+    )
+    work_poll_seconds_max: float = Field(
+        1, ge=0.005, le=3600, description="A worker's longest pause between two looks, while a lane stays empty."
+    )
+    work_listen: bool = Field(
+        True, description="Whether a worker listens for new jobs on a connection of its own, beside polling."
+    )
+    work_grace_seconds: float = Field(
+        30, ge=0, le=86_400, description="How long a worker that was told to stop lets running handlers finish."
+    )
+    work_cancel_seconds: float = Field(
+        5, ge=0, le=3600, description="How long a cancelled handler may take to end before its job is given back."
+    )
+    work_reconnect_seconds_max: float = Field(
+        5, ge=0.05, le=3600, description="A worker's longest pause between two tries while the database is away."
+    )
+    work_upkeep_batch_size: int = Field(
+        500, ge=1, le=10_000, description="Due or lapsed jobs that a worker makes ready in one transaction."
+    )
+
     sweep_interval_seconds: float = Field(1, ge=0.05, le=3600, description="Pause between sweeps of lapsed holds.")
-    sweep_batch_size: int = Field(500, ge=1, le=10_000, description="Holds or keys handled by one sweep transaction.")
+    sweep_batch_size: int = Field(
+        500, ge=1, le=10_000, description="Holds, keys or jobs handled by one transaction of a service."
+    )
     prune_interval_seconds: float = Field(
         60, ge=0.05, le=86_400, description="Pause between prunings of expired idempotency keys."
     )
     service_pause_seconds_max: float = Field(
-        30, ge=0.05, le=3600, description="Longest pause of a sweep or a pruning that keeps failing."
+        30, ge=0.05, le=3600, description="Longest pause of a service that keeps failing."
     )
     stop_seconds_max: float = Field(
-        10, ge=0, le=3600, description="How long a stop waits for running requests, and then for running sweeps."
+        10, ge=0, le=3600, description="How long a stop waits for running requests, and then for running services."
     )
     audit_statement_seconds: float = Field(
         300, gt=0, le=86_400, description="Longest run of one statement of `reserve audit`."

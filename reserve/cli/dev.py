@@ -31,7 +31,7 @@ async def dev(settings: Settings, server: EmbeddedServer, listener: Listener) ->
         await add_samples(database)
         with stop_signals() as stop:
             async with serving(database, listener, stop):
-                typer.echo(_welcome(server, listener.url, await _curl_line(database, listener.url)))
+                typer.echo(_welcome(server, listener.url, await _hold_line(database, listener.url)))
                 await first_of(stop.wait(), server.watch())
             return stop.exit_code
 
@@ -45,21 +45,25 @@ async def add_samples(database: Database) -> None:
         await pools.put(database, key, change)
 
 
-async def _curl_line(database: Database, url: str) -> str:
+async def _hold_line(database: Database, url: str) -> str:
     """One line that can be pasted as it stands: a hold on a sample pool that has something, else the list of pools."""
     found = await pools.find(database, PoolFilter(keys=tuple(_SAMPLES), state=PoolState.OPEN), after=None, limit=10)
     pool = max(found.items, key=lambda pool: pool.available, default=None)
     if pool is None or pool.available == 0:
         return f"curl -sS '{url}/v1/pools?limit=10'"
-    body = json.dumps({"lines": [{"pool": pool.key, "quantity": 1}]})
-    # A key of its own for each start; pasted twice, the line is a retry and gets the same hold again.
+    return _curl_line(f"{url}/v1/holds", {"lines": [{"pool": pool.key, "quantity": 1}]})
+
+
+def _curl_line(url: str, body: object) -> str:
+    # A key of its own for each start; pasted twice, the line is a retry and gets the same answer again.
     return (
-        f"curl -sS '{url}/v1/holds' -H 'Content-Type: application/json' "
-        f"-H 'Idempotency-Key: try-{secrets.token_hex(4)}' -d '{body}'"
+        f"curl -sS '{url}' -H 'Content-Type: application/json' "
+        f"-H 'Idempotency-Key: try-{secrets.token_hex(4)}' -d '{json.dumps(body)}'"
     )
 
 
-def _welcome(server: EmbeddedServer, url: str, curl_line: str) -> str:
+def _welcome(server: EmbeddedServer, url: str, hold_line: str) -> str:
+    job_line = _curl_line(f"{url}/v1/lanes/default/jobs", {"kind": "hello", "payload": {"name": "world"}})
     return f"""\
 reserve is running, for this machine only (loopback).
 
@@ -68,9 +72,11 @@ reserve is running, for this machine only (loopback).
   Database  {server.url}
   Data      {_short(server.data_dir)}
 
-Place a hold (pasted again, it is a retry and changes nothing):
+Place a hold, enqueue a job (pasted again, it is a retry and changes nothing):
 
-  {curl_line}
+  {hold_line}
+
+  {job_line}
 
 Ctrl-C stops everything."""
 

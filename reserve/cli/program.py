@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from reserve.cli.jobs import jobs_app, lanes
 from reserve.cli.logs import configure_logs
 from reserve.cli.reports import audit_with_progress, print_audit, progress_bar
 from reserve.cli.running import run
@@ -42,6 +43,8 @@ app = typer.Typer(
 )
 pools_app = typer.Typer(help="Pools, many at once.", no_args_is_help=True)
 app.add_typer(pools_app, name="pools")
+app.add_typer(jobs_app, name="jobs")
+app.command("lanes")(lanes)
 
 
 def main() -> None:
@@ -146,6 +149,27 @@ def serve() -> None:
 
 
 @app.command()
+def work(
+    registry: Annotated[
+        str, typer.Argument(metavar="MODULE:REGISTRY", help="Where the handlers are, for instance shop.jobs:jobs.")
+    ],
+    lanes: Annotated[str, typer.Option(help="Lanes to work on, with commas between them.")] = "default",
+    concurrency: Annotated[int, typer.Option(min=1, help="Jobs that run at once.")] = 10,
+) -> None:
+    """Run the jobs of some lanes with the handlers of a registry, until a signal comes.
+
+    The first signal lets running jobs finish within RESERVE_WORK_GRACE_SECONDS; a second one gives them back at once.
+    """
+    from reserve.cli.work import load_registry, parse_lanes  # noqa: PLC0415 -- see the head of this module
+    from reserve.cli.work import work as work_on  # noqa: PLC0415
+
+    settings = _settings()
+    settings.require_database_url()
+    names = parse_lanes(lanes)
+    raise typer.Exit(work_on(settings, load_registry(registry), names, concurrency))
+
+
+@app.command()
 def migrate() -> None:
     """Bring the namespace of RESERVE_DATABASE_URL up to date; safe to run from many processes at once."""
     settings = _settings()
@@ -157,7 +181,10 @@ def migrate() -> None:
 
 @app.command()
 def audit() -> None:
-    """Recompute every quantity from the movements and name each difference; exit code 0 only when there is none."""
+    """Recompute every quantity from the movements, look through the jobs, and name each difference.
+
+    Exit code 0 only when there is none.
+    """
     settings = _settings()
 
     async def work() -> AuditReport:

@@ -37,8 +37,8 @@ async def audit_with_progress(database: Database) -> AuditReport:
 def print_audit(report: AuditReport) -> None:
     """What was looked at, and each difference on a line of its own."""
     typer.echo(
-        f"Audited {report.pools} pools ({report.slots} slots), {report.holds} holds ({report.lines} lines) and "
-        f"{report.movements} movements: {_differences(report.count)}."
+        f"Audited {report.pools} pools ({report.slots} slots), {report.holds} holds ({report.lines} lines), "
+        f"{report.movements} movements and {report.jobs} jobs: {_differences(report.count)}."
     )
     for difference in report.differences:
         typer.echo(difference.sentence)

@@ -13,9 +13,11 @@ from reserve.cli.listening import BACKLOG, Listener
 from reserve.cli.running import Stop
 from reserve.db.connection import Database
 from reserve.events import Event
+from reserve.ops.jobs import Due, Rescue
 from reserve.ops.prune import Prune
 from reserve.ops.sweep import Sweep
 from reserve.web.app import create_app
+from reserve.web.polls import Polls
 from reserve.web.problems import unparsed
 
 _log = structlog.get_logger("reserve.cli")
@@ -59,15 +61,17 @@ class _Server(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(database: Database, listener: Listener, stop: Stop) -> AsyncIterator[None]:
-    """Answer requests on `listener` and sweep while the context lasts; requests are accepted when it begins.
+    """Answer requests on `listener`, sweep and look after jobs while the context lasts.
 
-    At its end: no new connections, running requests finish (for `stop_seconds_max` at most), then the services
-    end. If the API or a service fails, the context is cancelled and raises their error.
+    Requests are accepted when it begins. At its end: no new connections, claims that wait for jobs are answered,
+    running requests finish (for `stop_seconds_max` at most), then the services end. If the API or a service fails,
+    the context is cancelled and raises their error.
     """
     async with asyncio.TaskGroup() as group:
-        server = _Server(_config(database))
+        polls = Polls(database)
+        server = _Server(_config(database, polls))
         services = [
-            group.create_task(service.run(), name=service.name) for service in (Sweep(database), Prune(database))
+            group.create_task(service(database).run(), name=service.name) for service in (Sweep, Prune, Due, Rescue)
         ]
 
         def hurry() -> None:
@@ -83,6 +87,7 @@ async def serving(database: Database, listener: Listener, stop: Stop) -> AsyncIt
             yield
         finally:
             _log.info(Event.SERVE_STOPPING)
+            polls.end()
             server.should_exit = True
             # Not cancelled by what cancels us: a request that has committed shall have its answer.
             await asyncio.shield(api)
@@ -91,9 +96,9 @@ async def serving(database: Database, listener: Listener, stop: Stop) -> AsyncIt
     _log.info(Event.SERVE_STOPPED)
 
 
-def _config(database: Database) -> uvicorn.Config:
+def _config(database: Database, polls: Polls) -> uvicorn.Config:
     return uvicorn.Config(
-        create_app(database),
+        create_app(database, polls),
         http=_Protocol,
         # The event loop is made by `running`, the application has nothing to start, and there are no websockets.
         loop="none",

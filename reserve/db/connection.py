@@ -6,7 +6,7 @@ Owns when a transaction is tried again; does not know what happens inside one. R
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any, Generic, TypeVar
 
 import psycopg
@@ -114,12 +114,19 @@ class Database:
         `transaction_retries_max` times. Raises `Contended`, `Overloaded` or `Unavailable` for what passes,
         `InvalidRequest` for a value that PostgreSQL cannot store, and what `work` raises, after rolling back.
         """
+        return await self._run(work, _block)
+
+    async def _run(
+        self,
+        work: Callable[[AsyncConnection], Awaitable[T]],
+        block: Callable[[AsyncConnection], AbstractAsyncContextManager[object]],
+    ) -> T:
         retries = 0
         died = 0
         while True:
             begun = False
             try:
-                async with self._pool.connection() as conn, conn.transaction():
+                async with self._pool.connection() as conn, block(conn):
                     begun = True
                     return await work(conn)
             except RollBack as decided:
@@ -140,6 +147,39 @@ class Database:
                 await self._pool.check()
                 continue
             await asyncio.sleep(random.random() * _RETRY_PAUSE_SECONDS * 2**retries)  # noqa: S311 -- jitter
+
+    async def transact_once(self, work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+        """Run `work`, which is a single statement, outside of a transaction block: one round trip instead of three.
+
+        The statement is its own transaction, committed when this returns. Refused as in `transact`; but whether a
+        connection had died before or after the statement began is not known here, so that it is not run again then.
+        """
+        try:
+            return await self._run(work, _no_block)
+        except Unavailable:
+            # What ended this connection has often ended all of them.
+            await self._pool.check()
+            raise
+
+    @asynccontextmanager
+    async def transaction(self, *, idle_seconds: float | None = None) -> AsyncIterator[AsyncConnection]:
+        """A transaction for the caller's own code: committed when the context ends, rolled back when it raises.
+
+        Never run again. `idle_seconds` is how long the caller may let it idle, else `idle_in_transaction_seconds`.
+        Raises as `transact`, and what the caller raises.
+        """
+        try:
+            async with self._pool.connection() as conn, conn.transaction():
+                if idle_seconds is not None:
+                    await conn.execute(
+                        "select set_config('idle_in_transaction_session_timeout', %s, true)",
+                        [str(max(1, round(idle_seconds * 1000)))],
+                    )
+                yield conn
+        except PoolTimeout as error:
+            raise await self._judge_timeout(error) from error
+        except (psycopg.Error, UnicodeEncodeError) as error:
+            raise as_reserve_error(error) or error from error
 
     async def limit_statement(self, conn: AsyncConnection, seconds: float) -> None:
         """Give the statements that follow in this transaction at most `seconds` each (at least a millisecond).
@@ -174,6 +214,14 @@ class Database:
         except (Unavailable, SettingsError):
             return False
         return True
+
+
+def _block(conn: AsyncConnection) -> AbstractAsyncContextManager[object]:
+    return conn.transaction()
+
+
+def _no_block(_: AsyncConnection) -> AbstractAsyncContextManager[object]:
+    return nullcontext()
 
 
 async def _configure(conn: AsyncConnection) -> None:

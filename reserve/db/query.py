@@ -41,6 +41,7 @@ class Queries(Mapping[str, bytes]):
     """All statements, qualified for one namespace (already checked by `Settings`)."""
 
     def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
         quoted = '"' + namespace.replace('"', '""') + '"'
         self._texts = {
             name: f"/* reserve:{name} */ {text.format(namespace=quoted)}".encode() for name, text in _TEXTS.items()

@@ -5,6 +5,7 @@ A key is written in the transaction of the effect, last in the lock order.
 """
 
 from reserve.idempotency.keys import Done, IdempotencyKey, Replay, Response, fingerprint
+from reserve.idempotency.once import once
 from reserve.idempotency.prune import prune_keys
 from reserve.idempotency.store import find_stored, judge_stored, write_stored
 
@@ -16,6 +17,7 @@ __all__ = [
     "find_stored",
     "fingerprint",
     "judge_stored",
+    "once",
     "prune_keys",
     "write_stored",
 ]

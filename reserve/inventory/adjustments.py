@@ -19,8 +19,9 @@ from reserve.idempotency import Done, IdempotencyKey, Replay, Response, find_sto
 from reserve.inventory.expiring import beside_lapsed, refuse_below_promised
 from reserve.inventory.ledger import MovementKind
 from reserve.inventory.pools import add_movement, get
-from reserve.inventory.rows import Adjust, Adjustment, Page
+from reserve.inventory.rows import Adjust, Adjustment
 from reserve.inventory.slots import Slot, add_slots, lock_all_slots, slot_count, spread, write_slots
+from reserve.lists import Page
 
 #: Above every movement's id, for the first page.
 _LAST_ID = 2**63 - 1

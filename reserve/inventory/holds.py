@@ -13,10 +13,11 @@ from reserve.errors import HoldNotFound, ReserveError
 from reserve.idempotency import Done, IdempotencyKey, Replay, Response
 from reserve.inventory.expiring import expire_lapsed
 from reserve.inventory.placing import PlaceRequest, place_many
-from reserve.inventory.rows import Hold, HoldFilter, HoldState, Page, Place
+from reserve.inventory.rows import Hold, HoldFilter, HoldState, Place
 from reserve.inventory.seen import hold_row
 from reserve.inventory.settling import Change, change_many
 from reserve.inventory.transitions import Verb
+from reserve.lists import Page
 
 __all__ = [
     "Change",

@@ -13,9 +13,10 @@ from reserve.db.connection import Database, RunAgain
 from reserve.errors import BelowPromised, Fault, ValidationFailed
 from reserve.inventory.expiring import beside_lapsed
 from reserve.inventory.pools import put_on
-from reserve.inventory.rows import UNSET, Pool, PoolChange, PoolKind, PoolState
+from reserve.inventory.rows import Pool, PoolChange, PoolKind, PoolState
 from reserve.inventory.seen import pool_row
 from reserve.inventory.slots import Slot, slot_count, spread
+from reserve.unset import UNSET
 
 #: Pools of one round of statements: each then takes some milliseconds, far from every timeout of the session.
 _SET = 1000

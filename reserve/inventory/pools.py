@@ -23,9 +23,11 @@ from reserve.errors import (
 )
 from reserve.inventory.expiring import beside_lapsed, refuse_below_promised
 from reserve.inventory.ledger import MovementKind
-from reserve.inventory.rows import Page, Pool, PoolChange, PoolFilter, PoolKind, PoolState, Unset
+from reserve.inventory.rows import Pool, PoolChange, PoolFilter, PoolKind, PoolState
 from reserve.inventory.seen import pool_row
 from reserve.inventory.slots import add_slots, lock_all_slots, slot_count, spread, write_slots
+from reserve.lists import Page
+from reserve.unset import Unset
 
 T = TypeVar("T")
 

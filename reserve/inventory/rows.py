@@ -3,13 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import Enum, StrEnum
-from typing import Final, Generic, TypeVar
+from enum import StrEnum
 from uuid import UUID
 
 from reserve.errors import Fault, ValidationFailed
-
-T = TypeVar("T")
+from reserve.unset import UNSET, Unset
 
 
 class PoolKind(StrEnum):
@@ -37,15 +35,6 @@ class LateConfirm(StrEnum):
     REFUSE = "refuse"
     IF_AVAILABLE = "if_available"
     IF_AVAILABLE_ANY = "if_available_any"
-
-
-class Unset(Enum):
-    """Marks what a change leaves as it is, which is not the same as setting it to nothing."""
-
-    UNSET = "unset"
-
-
-UNSET: Final = Unset.UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +161,6 @@ class HoldFilter:
     reference: str | None = None
     state: HoldState | None = None
     pool: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
-    """A page of a list; `more` says that items follow the last one."""
-
-    items: tuple[T, ...]
-    more: bool
 
 
 def sum_lines(lines: Sequence[Line]) -> tuple[Line, ...]:

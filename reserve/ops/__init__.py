@@ -1,1 +1,1 @@
-"""Operating the service: sweeps, audit, import, the demo. Composes the inventory; knows nothing of HTTP handlers."""
+"""Operating the service: sweeps, rescues, audit, import, demo. Composes inventory and jobs; knows nothing of HTTP."""

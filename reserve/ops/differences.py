@@ -45,6 +45,19 @@ class What(StrEnum):
     HOLD_STATE = "hold_state"
     HOLD_VERSION = "hold_version"
     EXPIRED_EARLY = "expired_early"
+    # A job in more than one of its tables, or more than once in one; with an id that was never drawn; of no lane.
+    JOB_PLACE = "job_place"
+    JOB_ID = "job_id"
+    JOB_LANE_MISSING = "job_lane_missing"
+    # A job against the table that it is in, and against its own state.
+    JOB_STATE = "job_state"
+    JOB_LEASE = "job_lease"
+    JOB_TOKEN = "job_token"  # noqa: S105 -- the name of a finding
+    JOB_STARTED_AT = "job_started_at"
+    JOB_WORKER = "job_worker"
+    JOB_RESCUED = "job_rescued"
+    JOB_CANCEL_REQUESTED = "job_cancel_requested"
+    JOB_FAILURES = "job_failures"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +71,7 @@ class Difference:
     window_id: int = 0
     slot: int | None = None
     hold: UUID | None = None
+    job: int | None = None
 
     @property
     def sentence(self) -> str:
@@ -66,6 +80,7 @@ class Difference:
             f"window {self.window_id}" if self.window_id else "",
             "" if self.slot is None else f"slot {self.slot}",
             "" if self.hold is None else f"hold {self.hold}",
+            "" if self.job is None else f"job {self.job}",
         ]
         return f"{', '.join(filter(None, where))}: {self.what}: stored {self.stored}, recomputed {self.recomputed}"
 

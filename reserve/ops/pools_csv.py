@@ -14,7 +14,7 @@ from pathlib import Path
 from reserve.db.connection import Database
 from reserve.errors import Fault, InvalidRequest, ValidationFailed
 from reserve.inventory.importing import Imported, PoolImport, put_many
-from reserve.inventory.keys import normalise_key
+from reserve.names import normalise_key
 
 _REQUIRED = ("pool", "on_hand")
 _COLUMNS = (*_REQUIRED, "buffer")

@@ -6,8 +6,7 @@ with <before>need as materialized (
 ),
 picked as materialized (
   select
-    ready.id,
-    <carried>
+    ready.id<carried>
   from need
   cross join lateral (
     select t.id
@@ -19,11 +18,7 @@ picked as materialized (
   ) ready
 ),
 claimed as (
-  update {namespace}.<table> t
-  set <changes>
-  from picked
-  where t.id = any (array(select id from picked))
-    and t.id = picked.id
+  <change>
   returning <returning>
 )
 <after>

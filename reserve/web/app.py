@@ -19,10 +19,12 @@ from reserve.db.connection import Database
 from reserve.errors import ReserveError
 from reserve.events import Event
 from reserve.web.answers import Answer, encode
-from reserve.web.calls import CALLS, Call
+from reserve.web.call import Call
+from reserve.web.calls import CALLS
 from reserve.web.edge import Application, request_id_of
 from reserve.web.incoming import Incoming
 from reserve.web.openapi import openapi_document
+from reserve.web.polls import Polls
 from reserve.web.problems import NEVER_ANSWERED, internal, problem
 from reserve.web.query import refuse_query
 
@@ -32,8 +34,12 @@ _log = structlog.get_logger("reserve.web")
 _SCHEMA_PATHS = ("/schema", "/schema/openapi.json")
 
 
-def create_app(database: Database) -> Application:
-    """The ASGI application that serves `database`, with the settings it was opened with."""
+def create_app(database: Database, polls: Polls | None = None) -> Application:
+    """The ASGI application that serves `database`, with the settings it was opened with.
+
+    Whoever stops it in an orderly way gives it `polls` and ends them first, so that no claim keeps it waiting.
+    """
+    polls = polls or Polls(database)
     methods: defaultdict[str, set[str]] = defaultdict(set)
     for path, method in [
         *((call.path, call.method) for call in CALLS),
@@ -44,7 +50,7 @@ def create_app(database: Database) -> Application:
         [
             # First, because Litestar gives each path that has none an OPTIONS of its own, which forgets HEAD.
             *(_options_handler(path, names) for path, names in methods.items()),
-            *(_call_handler(call, database) for call in CALLS),
+            *(_call_handler(call, database, polls) for call in CALLS),
             _schema_handler(),
         ],
         exception_handlers={HTTPException: _refused_by_litestar, Exception: _unexpected},
@@ -56,10 +62,10 @@ def create_app(database: Database) -> Application:
     )
 
 
-def _call_handler(call: Call, database: Database) -> HTTPRouteHandler:
+def _call_handler(call: Call, database: Database, polls: Polls) -> HTTPRouteHandler:
     async def handle(request: Request[Any, Any, Any]) -> ASGIApp:
         try:
-            return await call.answer(database, Incoming.of(request.scope, request.receive))
+            return await call.answer(database, Incoming.of(request.scope, request.receive, polls))
         except ReserveError as error:
             return _refusal(error, request.scope)
 

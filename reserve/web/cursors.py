@@ -5,19 +5,23 @@ A cursor names its list and a format version, so that one of another list or of 
 
 import base64
 import json
+import re
 from collections.abc import Callable
 from typing import TypeVar
 from uuid import UUID
 
 from reserve.errors import InvalidRequest
-from reserve.inventory.keys import normalise_key
 from reserve.inventory.pools import PoolCursor
+from reserve.names import normalise_key
 
 Position = TypeVar("Position")
 
 _VERSION = 1
 #: Longer than the cursor of the longest key.
 _LENGTH_MAX = 2000
+_JOB_ID = re.compile(r"[1-9][0-9]{0,18}\Z")
+#: The largest `bigint`.
+_JOB_ID_MAX = 2**63 - 1
 
 
 def encode_cursor(listed: str, position: object) -> str:
@@ -73,3 +77,18 @@ def read_hold_id(text: str) -> UUID:
     if str(hold_id) != text.lower():
         raise ValueError(text)
     return hold_id
+
+
+def read_job_id(text: str) -> int:
+    """A job's id in its only spelling."""
+    number = int(text) if _JOB_ID.match(text) else 0
+    if not 1 <= number <= _JOB_ID_MAX:
+        raise ValueError(text)
+    return number
+
+
+def read_name(text: str) -> str:
+    """The name of the last item; a stored name is in its only spelling."""
+    if normalise_key(text) != text:
+        raise ValueError(text)
+    return text

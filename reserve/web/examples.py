@@ -114,6 +114,8 @@ ERRORS: Final[tuple[tuple[ReserveError, str], ...]] = (
     (errors.NotFound("Nothing has this address."), "/v1/hold"),
     (errors.PoolNotFound(["mug-blu"]), "/v1/holds"),
     (errors.HoldNotFound(f"There is no hold {_HOLD_ID!r}."), f"/v1/holds/{_HOLD_ID}"),
+    (errors.JobNotFound("There is no job 7301."), "/v1/jobs/7301"),
+    (errors.LaneNotFound("There is no lane 'mial'."), "/v1/lanes/mial"),
     (errors.MethodNotAllowed("This address takes GET, HEAD, OPTIONS, POST."), "/v1/holds"),
     (errors.InsufficientStock([Shortfall("mug-blue", 2, 1)]), "/v1/holds"),
     (errors.Contended(), "/v1/holds"),
@@ -134,6 +136,8 @@ ERRORS: Final[tuple[tuple[ReserveError, str], ...]] = (
     (errors.HoldFulfilled("The hold is fulfilled."), f"/v1/holds/{_HOLD_ID}/confirm"),
     (errors.HoldReturned("The hold is returned."), f"/v1/holds/{_HOLD_ID}/confirm"),
     (errors.HoldLifetimeExceeded("The hold may live 86400 seconds in all."), f"/v1/holds/{_HOLD_ID}/extend"),
+    (errors.LeaseLost("Somebody else has the job 7301."), "/v1/jobs/7301/complete"),
+    (errors.JobFinished("The job 7301 has succeeded."), "/v1/jobs/7301/cancel"),
     (errors.VersionMismatch("The current version is 2."), "/v1/pools/mug-blue"),
     (errors.BodyTooLarge("The body may have at most 4194304 bytes."), "/v1/holds"),
     (

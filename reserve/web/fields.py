@@ -3,7 +3,9 @@
 Bounds that are settings come in as the validation context, which is always a `Settings`.
 """
 
+import re
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import (
@@ -17,13 +19,14 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from reserve.inventory.keys import KEY_LENGTH_MAX, normalise_key
+from reserve.names import KEY_LENGTH_MAX, normalise_key
 from reserve.settings import QUANTITY_MAX, Settings
 from reserve.web.answers import encode
 
 #: No object of a request has nearly as many fields, so this only bounds the work of refusing a hostile one.
 _FIELDS_MAX = 50
 
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9:]{8}(\.[0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2})\Z")
 _NOT_SERVED = "is not served by this version: leave it out, or send null"
 
 
@@ -51,7 +54,7 @@ class Body(BaseModel):
         return data
 
 
-def _whole(
+def whole(
     low: int, high: Callable[[Settings], int], *, schema_high: int | None = None, refused: int | None = None
 ) -> tuple[BeforeValidator, WithJsonSchema]:
     """A whole number from `low` to `high`, but not `refused`; 1.0, "1" and true are none."""
@@ -80,7 +83,11 @@ def _key(text: str) -> str:
 
 
 def _metadata(value: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
-    bytes_max = settings_of(info).metadata_bytes_max
+    _few_bytes(value, settings_of(info).metadata_bytes_max)
+    return value
+
+
+def _few_bytes(value: Any, bytes_max: int) -> Any:
     try:
         size = len(encode(value))
     except ValueError:
@@ -108,14 +115,50 @@ def only(served: Any, sentence: str) -> tuple[BeforeValidator, WithJsonSchema]:
     return BeforeValidator(check), WithJsonSchema({"const": served})
 
 
+def number(high: Callable[[Settings], float]) -> tuple[BeforeValidator, WithJsonSchema]:
+    """A number from 0 to `high`, whole or not; "1" and true are none."""
+
+    def check(value: Any, info: ValidationInfo) -> Any:
+        bound = high(settings_of(info))
+        if type(value) not in {int, float} or not 0 <= value <= bound:
+            raise refusal(f"must be a number from 0 to {bound:.15g}")
+        return float(value)
+
+    return BeforeValidator(check), WithJsonSchema({"type": "number", "minimum": 0})
+
+
+def _moment(value: Any) -> datetime:
+    """A time with its offset; without one, either reading would be a guess."""
+    if isinstance(value, str) and _MOMENT.match(value):
+        try:
+            # In UTC here already: at both ends of what a `datetime` can say, an offset leads out of it.
+            return datetime.fromisoformat(value.upper()).astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
+    raise refusal("must be a time with its offset from UTC in RFC 3339, such as '2026-01-05T10:00:00Z'")
+
+
+def _json(value: Any, info: ValidationInfo) -> Any:
+    return _few_bytes(value, settings_of(info).job_payload_bytes_max)
+
+
+def without_defaults(schema: dict[str, Any]) -> None:
+    """For a change, of which an absent field keeps its value.
+
+    A default in the schema would read as what an absent field becomes, and make generated clients send it.
+    """
+    for field in schema["properties"].values():
+        field.pop("default", None)
+
+
 _KEY_SCHEMA = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": KEY_LENGTH_MAX})
 
-Quantity = Annotated[int, *_whole(1, lambda settings: settings.quantity_max, schema_high=QUANTITY_MAX)]
-QuantityOrZero = Annotated[int, *_whole(0, lambda settings: settings.quantity_max, schema_high=QUANTITY_MAX)]
+Quantity = Annotated[int, *whole(1, lambda settings: settings.quantity_max, schema_high=QUANTITY_MAX)]
+QuantityOrZero = Annotated[int, *whole(0, lambda settings: settings.quantity_max, schema_high=QUANTITY_MAX)]
 Delta = Annotated[
-    int, *_whole(-QUANTITY_MAX, lambda settings: settings.quantity_max, schema_high=QUANTITY_MAX, refused=0)
+    int, *whole(-QUANTITY_MAX, lambda settings: settings.quantity_max, schema_high=QUANTITY_MAX, refused=0)
 ]
-TtlSeconds = Annotated[int, *_whole(1, lambda settings: settings.hold_lifetime_seconds_max)]
+TtlSeconds = Annotated[int, *whole(1, lambda settings: settings.hold_lifetime_seconds_max)]
 KeyText = Annotated[str, AfterValidator(_key), _KEY_SCHEMA]
 Metadata = Annotated[
     dict[str, Any],
@@ -123,3 +166,6 @@ Metadata = Annotated[
     WithJsonSchema({"type": "object", "additionalProperties": True}),
 ]
 NotServed = Annotated[None, BeforeValidator(_null_only), WithJsonSchema({"type": "null"})]
+Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
+#: What JSON can say, null included, in the bound of a job's payload.
+JsonValue = Annotated[Any, AfterValidator(_json), WithJsonSchema({})]

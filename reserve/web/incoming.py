@@ -12,6 +12,7 @@ from reserve.settings import Settings
 from reserve.web import body, headers
 from reserve.web.fields import Body
 from reserve.web.paths import segment_text
+from reserve.web.polls import Polls
 from reserve.web.query import refuse_query
 from reserve.web.requests import validated
 
@@ -20,7 +21,10 @@ BodyType = TypeVar("BodyType", bound=Body)
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """One request. `path` is canonical; `segments` are what fills the open parts of its route, encoded."""
+    """One request. `path` is canonical; `segments` are what fills the open parts of its route, encoded.
+
+    `polls` is the application's own: what its requests share while they wait.
+    """
 
     method: str
     path: str
@@ -28,9 +32,10 @@ class Incoming:
     headers: dict[bytes, bytes]
     query: bytes
     receive: Receive
+    polls: Polls
 
     @classmethod
-    def of(cls, scope: HTTPScope, receive: Receive) -> "Incoming":
+    def of(cls, scope: HTTPScope, receive: Receive, polls: Polls) -> "Incoming":
         """The request of an ASGI scope; `InvalidRequest` when a header that must be single repeats."""
         return cls(
             scope["method"],
@@ -39,6 +44,7 @@ class Incoming:
             headers.single_headers(scope["headers"]),
             scope["query_string"],
             receive,
+            polls,
         )
 
     def segment(self, name: str) -> str:
@@ -57,6 +63,11 @@ class Incoming:
         With `empty`, no body at all stands for an empty object. Raises `InvalidRequest`, `BodyTooLarge`,
         `UnsupportedMediaType` and, when it could be read, `ValidationFailed` with all its faults.
         """
+        value, faults = await self.read_json(settings, empty=empty)
+        return validated(model, value, faults, settings), value
+
+    async def read_json(self, settings: Settings, *, empty: bool = False) -> tuple[object, list[Fault]]:
+        """The body as plain JSON that no model has judged, and what in it cannot be stored. Raises as `read` does."""
         refuse_query(self.query)
         raw = await body.read(
             self.receive,
@@ -64,15 +75,13 @@ class Incoming:
             bytes_max=settings.body_bytes_max,
             seconds_max=settings.body_seconds_max,
         )
-        value: object = {}
-        faults: list[Fault] = []
         if raw:
             body.require_json(self.headers)
             value = body.parse(raw, settings.json_depth_max)
-            faults = body.unstorable(raw, value)
-        elif not empty:
+            return value, body.unstorable(raw, value)
+        if not empty:
             raise InvalidRequest("The body is empty; this call needs a JSON object.")
-        return validated(model, value, faults, settings), value
+        return {}, []
 
     def keyed(self, key: str | None, value: object) -> IdempotencyKey | None:
         """The key with the fingerprint of this request, whose body is `value`."""

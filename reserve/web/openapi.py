@@ -4,13 +4,15 @@ Not left to Litestar's generator: it knows neither raw routes nor bodies that ar
 """
 
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from reserve.errors import ReserveError
 from reserve.web import examples
-from reserve.web.calls import CALLS, Call, QueryParameter, Success
+from reserve.web.call import Call, QueryParameter, Success
+from reserve.web.calls import CALLS
 from reserve.web.fields import Body
 from reserve.web.problems import INTERNAL_ERROR, PROBLEMS, document
 
@@ -60,23 +62,31 @@ _PROBLEM = {
 }
 _HEADERS: dict[str, dict[str, object]] = {
     "ETag": {"description": 'The version as an entity tag, such as `"3"`.', "schema": {"type": "string"}},
-    "Location": {"description": "Path of the hold.", "schema": {"type": "string", "format": "uri-reference"}},
+    "Location": {"description": "Path of what was made.", "schema": {"type": "string", "format": "uri-reference"}},
     "Idempotent-Replayed": {
         "description": "`true` when this is the stored answer to an earlier request with the same key.",
         "schema": {"type": "string", "const": "true"},
     },
     "Retry-After": {"description": "Seconds after which to try again.", "schema": {"type": "integer"}},
 }
+#: What an open part of a path is, by the part before it.
+_PATH_PARTS: dict[str, dict[str, object]] = {
+    "pools": {"description": "Key of the pool, percent-encoded.", "schema": {"type": "string"}},
+    "holds": {"description": "Id of the hold.", "schema": {"type": "string", "format": "uuid"}},
+    "lanes": {"description": "Name of the lane, percent-encoded.", "schema": {"type": "string"}},
+    "jobs": {"description": "Id of the job.", "schema": {"type": "integer", "minimum": 1}},
+    "problems": {"description": "Code of the problem.", "schema": {"type": "string"}},
+}
 _DESCRIPTION = """\
-Reserve stock without overselling.
+Reserve stock without overselling, and have jobs done.
 
 Every refusal is a problem document (`application/problem+json`); its `type` leads to its meaning.
 Of several things wrong with a request, the first answers: idempotency key present, body readable,
-body valid, key reused or replayed, pool known, pool open, stock.
+body valid, key reused or replayed, pool or job known, pool open or lease held, stock.
 
 Unknown JSON fields, duplicate JSON names and unknown query parameters are refused. `HEAD` works where
 `GET` does. An unknown address is `not-found`, a wrong method `method-not-allowed` with `Allow`.
-Pool keys are percent-encoded in paths: the pool `a/b` is `/v1/pools/a%2Fb`.
+Pool keys and names of lanes are percent-encoded in paths: the pool `a/b` is `/v1/pools/a%2Fb`.
 Every answer carries the `X-Request-Id` of its request, or a new one.
 """
 
@@ -205,7 +215,7 @@ def _problems(errors: tuple[type[ReserveError], ...]) -> dict[str, Any]:
 
 
 def _parameters(call: Call) -> list[dict[str, Any]]:
-    parameters = [_path_parameter(part[1:-1]) for part in call.path.split("/") if part.startswith("{")]
+    parameters = _path_parameters(call.path)
     parameters += [_query_parameter(parameter) for parameter in call.query]
     if call.idempotency_key is not None:
         required = call.idempotency_key == "required"
@@ -226,14 +236,14 @@ def _parameters(call: Call) -> list[dict[str, Any]]:
     return parameters
 
 
-def _path_parameter(name: str) -> dict[str, Any]:
-    described = {
-        "key": "Key of the pool, percent-encoded.",
-        "id": "Id of the hold.",
-        "code": "Code of the problem.",
-    }
-    schema = {"type": "string", "format": "uuid"} if name == "id" else {"type": "string"}
-    return {"name": name, "in": "path", "required": True, "description": described[name], "schema": schema}
+def _path_parameters(path: str) -> list[dict[str, Any]]:
+    """The open parts of a path, each described by what it stands behind."""
+    parts = path.split("/")
+    return [
+        {"name": part[1:-1], "in": "path", "required": True, **_PATH_PARTS[before]}
+        for before, part in pairwise(parts)
+        if part.startswith("{")
+    ]
 
 
 def _query_parameter(parameter: QueryParameter) -> dict[str, Any]:

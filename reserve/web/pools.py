@@ -3,8 +3,8 @@
 from reserve.db.connection import Database
 from reserve.errors import Fault, PoolNotFound, ValidationFailed, VersionMismatch
 from reserve.inventory import pools
-from reserve.inventory.keys import normalise_key
 from reserve.inventory.rows import PoolFilter, PoolKind, PoolState
+from reserve.names import normalise_key
 from reserve.web.answers import Answer, ok
 from reserve.web.cursors import decode_cursor, encode_cursor, read_pool_cursor
 from reserve.web.headers import ANY_VERSION

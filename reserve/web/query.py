@@ -7,7 +7,7 @@ from typing import TypeVar
 from urllib.parse import parse_qsl
 
 from reserve.errors import InvalidRequest
-from reserve.inventory.keys import normalise_key
+from reserve.names import normalise_key
 from reserve.settings import Settings
 from reserve.web.body import quoted
 

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
 
 from reserve.errors import Fault, ValidationFailed
-from reserve.inventory.rows import UNSET, Adjust, Line, Place, PoolChange, PoolKind, sum_lines
+from reserve.inventory.rows import Adjust, Line, Place, PoolChange, PoolKind, sum_lines
 from reserve.settings import Settings
+from reserve.unset import UNSET
 from reserve.web.body import QUOTE_LENGTH_MAX, pointer_token
 from reserve.web.fields import (
     Body,
@@ -20,6 +21,7 @@ from reserve.web.fields import (
     only,
     refusal,
     settings_of,
+    without_defaults,
 )
 
 BodyType = TypeVar("BodyType", bound=Body)
@@ -39,16 +41,10 @@ _SENTENCES = {
 }
 
 
-def _without_defaults(schema: dict[str, Any]) -> None:
-    for field in schema["properties"].values():
-        field.pop("default", None)
-
-
 class PoolBody(Body):
     """Body of `PUT /v1/pools/{key}`: what is absent keeps its value."""
 
-    # A default in the schema would read as what an absent field becomes, and make generated clients send it.
-    model_config = ConfigDict(json_schema_extra=_without_defaults)
+    model_config = ConfigDict(json_schema_extra=without_defaults)
 
     kind: Annotated[
         Literal["stock"], *only("stock", "must be 'stock': only 'stock' pools are served by this version")
@@ -152,7 +148,14 @@ class EmptyBody(Body):
     """Body of a call that takes no fields: nothing at all, or an empty object."""
 
 
-def validated(model: type[BodyType], value: object, faults: list[Fault], settings: Settings) -> BodyType:
+def validated(
+    model: type[BodyType],
+    value: object,
+    faults: list[Fault],
+    settings: Settings,
+    *,
+    faults_max: int = FAULTS_MAX,
+) -> BodyType:
     """`value` as `model`; else `ValidationFailed` with every fault, the `faults` found before included."""
     try:
         valid = model.model_validate(value, context=settings)
@@ -161,9 +164,9 @@ def validated(model: type[BodyType], value: object, faults: list[Fault], setting
     else:
         if not faults:
             return valid
-    if len(faults) > FAULTS_MAX:
-        rest = Fault("", f"has {len(faults) - FAULTS_MAX} faults more, which are not listed")
-        faults = [*faults[:FAULTS_MAX], rest]
+    if len(faults) > faults_max:
+        rest = Fault("", f"has {len(faults) - faults_max} faults more, which are not listed")
+        faults = [*faults[:faults_max], rest]
     raise ValidationFailed(faults)
 
 

@@ -93,7 +93,7 @@ async def test_audit_exits_0_when_all_is_true_and_1_with_every_difference_on_a_l
     await pools.put(database, "a", PoolChange(on_hand=3))
     clean = reserve("audit", **of_database)
     assert clean.code == 0
-    assert clean.out == "Audited 1 pools (1 slots), 0 holds (0 lines) and 1 movements: no difference.\n"
+    assert clean.out == "Audited 1 pools (1 slots), 0 holds (0 lines), 1 movements and 0 jobs: no difference.\n"
     await conn.execute(f"update {namespace}.slot set capacity = 4")
     found = reserve("audit", **of_database)
     assert found.code == 1

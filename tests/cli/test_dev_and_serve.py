@@ -14,7 +14,7 @@ import psutil
 import psycopg
 import pytest
 
-from tests.steps import until_waiting
+from tests.steps import LOOKS_MAX, until_waiting
 
 
 def read_until(stream, pattern):
@@ -45,15 +45,16 @@ def end(process, number):
     return process.returncode, out, err
 
 
-def test_dev_serves_sample_pools_and_prints_a_line_that_works_as_pasted_and_again(dev):
+def test_dev_serves_sample_pools_and_prints_lines_that_work_as_pasted_and_again(dev):
     process, said, url = dev()
     listed = httpx2.get(f"{url}/v1/pools").json()["items"]
     assert {pool["key"] for pool in listed} == {"tshirt-black-m", "poster-a2", "vinyl-numbered"}
     assert httpx2.get(f"{url}/schema").status_code == 200
-    line = re.search(r"curl .*", said)[0]
-    first, second = (subprocess.run(shlex.split(line), capture_output=True, check=True).stdout for _ in range(2))
-    assert b'"state":"held"' in first.replace(b" ", b"")
-    assert first == second, "pasted again it is a retry"
+    for line, state in zip(re.findall(r"curl .*", said), ("held", "ready"), strict=True):
+        first, second = (subprocess.run(shlex.split(line), capture_output=True, check=True).stdout for _ in range(2))
+        assert json.loads(first)["state"] == state
+        assert first == second, "pasted again it is a retry"
+    assert [job["lane"] for job in httpx2.get(f"{url}/v1/jobs").json()["items"]] == ["default"]
     response = httpx2.get(f"{url}/health/ready")
     assert response.status_code == 200
     assert "date" in response.headers
@@ -82,7 +83,7 @@ def test_everything_is_stopped_in_order(dev):
     process, _, _ = dev(RESERVE_LOG_FORMAT="keyvalue")
     _, _, err = end(process, signal.SIGTERM)
     events = re.findall(r" event=(\S+)", err)
-    assert events[-4:] == ["serve.stopping", "service.stopped", "service.stopped", "serve.stopped"]
+    assert events[-6:] == ["serve.stopping", *["service.stopped"] * 4, "serve.stopped"]
 
 
 def test_a_second_dev_on_the_same_folder_is_told_who_has_it(dev, reserve, folder):
@@ -206,6 +207,47 @@ def test_serve_sweeps(serve, of_database, database_url, namespace):
     assert hold.status_code == 201
     read_until(process.stderr, "event=holds.expired service=sweep count=1")
     assert end(process, signal.SIGTERM)[0] == 0
+
+
+def test_serve_looks_after_jobs_that_nobody_works_on(serve):
+    process, url = serve(RESERVE_JOB_DUE_INTERVAL_SECONDS="0.05", RESERVE_JOB_RESCUE_INTERVAL_SECONDS="0.05")
+    headers = {"Idempotency-Key": "k"}
+    later = {"kind": "greet", "payload": {}, "delay_seconds": 0.2}
+    job = httpx2.post(f"{url}/v1/lanes/a/jobs", json=later, headers=headers).json()
+    assert job["state"] == "scheduled"
+    read_until(process.stderr, "event=jobs.made_ready service=due count=1")
+    claim = {"worker": "w", "lease_seconds": 1}
+    assert [each["id"] for each in httpx2.post(f"{url}/v1/lanes/a/claims", json=claim).json()["jobs"]] == [job["id"]]
+    read_until(process.stderr, "event=jobs.rescued service=rescue count=1")
+    job = httpx2.get(f"{url}/v1/jobs/{job['id']}").json()
+    assert (job["state"], job["failures"], job["rescues"]) == ("ready", 0, 1)
+    assert end(process, signal.SIGTERM)[0] == 0
+
+
+async def until_looking_for_jobs(conn, namespace):
+    """Wait until a session's last statement was the look of claims that wait."""
+    for _ in range(LOOKS_MAX):
+        cursor = await conn.execute(
+            "select count(*) from pg_stat_activity where starts_with(query, '/* reserve:job_look */') and query ~ %s",
+            [namespace],
+        )
+        if await cursor.fetchone() != (0,):
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("a claim should wait")
+
+
+async def test_a_claim_that_waits_for_a_job_does_not_keep_a_stop_waiting(serve, conn, namespace):
+    # Longer than the test may take, so that only the stop can end the wait.
+    process, url = serve(RESERVE_JOB_CLAIM_WAIT_SECONDS_MAX="300", RESERVE_STOP_SECONDS_MAX="300")
+    async with httpx2.AsyncClient(base_url=url, timeout=60) as http:
+        claim = {"worker": "w", "wait_seconds": 300}
+        asked = asyncio.create_task(http.post("/v1/lanes/a/claims", json=claim))
+        await until_looking_for_jobs(conn, namespace)
+        process.send_signal(signal.SIGTERM)
+        answer = await asked
+    assert (answer.status_code, answer.json()) == (200, {"jobs": []})
+    assert end(process, 0)[0] == 0
 
 
 def test_the_log_can_be_json(start, of_database):

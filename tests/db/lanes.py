@@ -1,24 +1,15 @@
 """Each lane of work with rows to claim, so that every claim is held to the same rules. A new claim needs one here."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 from psycopg import AsyncConnection
 
 from reserve.db.claim import HOLD_EXPIRE_CLAIM, HOLD_PLACE_CLAIM, Claim
 from reserve.db.query import Queries
+from tests.db.filled import Filled, Id
+from tests.db.job_lanes import JOB_LANES
 from tests.steps import fetch
-
-Id = Any
-
-
-@dataclass
-class Filled:
-    """What `fill` has made: ready rows for each key, in the order of the lane, and rows that are not ready."""
-
-    ready: dict[str, list[Id]]
-    unready: list[Id]
 
 
 class Lane(Protocol):
@@ -155,7 +146,7 @@ class HoldLane:
         return (await fetch(conn, f"select version - 1 from {namespace}.hold where id = %s", row))[0][0]
 
 
-LANES: tuple[Lane, ...] = (SlotLane(), HoldLane())
+LANES: tuple[Lane, ...] = (SlotLane(), HoldLane(), *JOB_LANES)
 
 
 async def claim(conn: AsyncConnection, namespace: str, lane: Lane, count: int | None = None, *keys: str) -> list[Id]:

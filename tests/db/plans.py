@@ -24,6 +24,9 @@ from pg_index where indrelid = %s::regclass
   and not exists (select from pg_constraint where conindid = indexrelid and contype in ('p', 'u'))
 """
 
+#: Lanes among which the jobs are.
+LANES = 10
+
 #: A tenth is held, and a hundredth of that has lapsed; each expires a little after the one before.
 _FILL = {
     "slot": """
@@ -38,27 +41,65 @@ _FILL = {
           case when n %% 10 <> 0 then now() - interval '9 hours' end
         from generate_series(1, {1}) n
     """,
+    # A hundredth runs, and a tenth of that has lapsed.
+    "job": """
+        insert into {0}.job (
+          id, lane_id, kind, payload, rank, run_at, state, token, max_attempts, created_at, started_at,
+          lease_expires_at, worker
+        ) overriding system value
+        select n, 1 + n %% {3}, 'k', '{{}}', 0, now() + (n - {1}) * interval '1 hour' / {1},
+          case when n <= {1} / 100 then 'running' else 'ready' end, 1, 9, now() - interval '2 hours',
+          now() - interval '1 hour', case when n <= {1} / 100 then now() + (n - {1} / 1000) * interval '1 s' end, 'w'
+        from generate_series(1, {1}) n
+    """,
+    "job_scheduled": """
+        insert into {0}.job_scheduled (id, lane_id, kind, payload, rank, run_at, max_attempts, created_at)
+        select {1} + n, 1 + n %% {3}, 'k', '{{}}', 0, now() + (n - {1} / 100) * interval '1 hour' / {1}, 9,
+          now() - interval '2 hours'
+        from generate_series(1, {1}) n
+    """,
 }
+
+#: Of a partitioned table the indexes cannot be left off; so it gets its rows with them.
+_FINISHED = """
+insert into {0}.job_finished (
+  id, lane_id, kind, payload, rank, run_at, state, token, attempt, max_attempts, failures, rescues, created_at,
+  finished_at
+)
+select 2 * {1} + n, 1 + n %% {3}, 'k', '{{}}', 0, now(), case when n %% 100 = 0 then 'discarded' else 'succeeded' end,
+  1, 1, 9, 0, 0, now() - interval '2 hours', now() - n * interval '1 hour' / {1}
+from generate_series(1, {1}) n
+"""
 
 
 async def fill(conn: AsyncConnection, namespace: str, rows: int) -> None:
-    """That many slots and holds, in seconds for a million: checks and foreign keys, which no plan looks at, are left
-    off, and indexes are made after the rows."""
+    """That many slots, holds and jobs of each kind, in seconds for a million.
+
+    Checks and foreign keys, which no plan looks at, are left off, and indexes are made after the rows.
+    """
     await conn.execute(
         f"insert into {namespace}.pool (key, kind, created_at) "
         f"select 'pool ' || n, 'stock', now() from generate_series(1, {rows} / {SLOTS_PER_POOL}) n"
+    )
+    await conn.execute(
+        f"insert into {namespace}.lane (name, created_at) select 'lane ' || n, now() from generate_series(1, {LANES}) n"
     )
     for table, statement in _FILL.items():
         name = f"{namespace}.{table}"
         parts = await fetch(conn, _DROPPED, name, name)
         for drop, _ in parts:
             await conn.execute(drop.encode())
-        await conn.execute(statement.replace("%%", "%").format(namespace, rows, SLOTS_PER_POOL).encode())
+        await conn.execute(_made(statement, namespace, rows))
         for _, make in parts:
             if make is not None:
                 await conn.execute(make.encode())
-    for table in ("pool", "slot", "hold"):
+    await conn.execute(_made(_FINISHED, namespace, rows))
+    for table in ("pool", "lane", *_FILL, "job_finished"):
         await conn.execute(f"vacuum analyze {namespace}.{table}".encode())
+
+
+def _made(statement: str, namespace: str, rows: int) -> bytes:
+    return statement.replace("%%", "%").format(namespace, rows, SLOTS_PER_POOL, LANES).encode()
 
 
 async def explain(

@@ -34,7 +34,54 @@ RIGHT = {
         "created_at": NOW,
         "expires_at": LATER,
     },
+    "lane": {"name": "mail", "created_at": NOW},
+    "job": {
+        "lane_id": None,
+        "kind": "k",
+        "payload": "{}",
+        "rank": 0,
+        "run_at": NOW,
+        "state": "running",
+        "token": 1,
+        "attempt": 1,
+        "max_attempts": 3,
+        "failures": 2,
+        "created_at": NOW,
+        "started_at": NOW,
+        "lease_expires_at": LATER,
+        "worker": "w",
+    },
+    "job_scheduled": {
+        "id": 1,
+        "lane_id": None,
+        "kind": "k",
+        "payload": "{}",
+        "rank": 0,
+        "run_at": LATER,
+        "max_attempts": 3,
+        "failures": 2,
+        "created_at": NOW,
+    },
+    "job_finished": {
+        "id": 1,
+        "lane_id": None,
+        "kind": "k",
+        "payload": "{}",
+        "rank": 0,
+        "run_at": NOW,
+        "state": "succeeded",
+        "token": 1,
+        "attempt": 1,
+        "max_attempts": 3,
+        "failures": 0,
+        "rescues": 0,
+        "output": "{}",
+        "created_at": NOW,
+        "finished_at": LATER,
+    },
 }
+
+READY = {"state": "ready", "lease_expires_at": None}
 
 WRONG = [
     # table, what is wrong with it, which check says so
@@ -104,6 +151,52 @@ WRONG = [
     ("idempotency_key", {"status": 409}, "idempotency_key_status_check"),
     ("idempotency_key", {"status": 199}, "idempotency_key_status_check"),
     ("idempotency_key", {"expires_at": NOW}, "idempotency_key_check"),
+    ("lane", {"name": ""}, "lane_name_check"),
+    ("lane", {"name": LONG}, "lane_name_check"),
+    ("lane", {"lease_seconds": 0}, "lane_lease_seconds_check"),
+    ("lane", {"lease_seconds": 86_401}, "lane_lease_seconds_check"),
+    ("lane", {"max_attempts": 0}, "lane_max_attempts_check"),
+    ("lane", {"max_attempts": 101}, "lane_max_attempts_check"),
+    ("lane", {"max_running": 0}, "lane_max_running_check"),
+    ("lane", {"backoff_first_seconds": -1, "backoff_seconds_max": 1}, "lane_backoff_first_seconds_check"),
+    ("lane", {"backoff_first_seconds": 1, "backoff_seconds_max": 1e9}, "lane_backoff_seconds_max_check"),
+    ("lane", {"backoff_first_seconds": 1}, "lane_backoff_whole"),
+    ("lane", {"backoff_first_seconds": 2, "backoff_seconds_max": 1}, "lane_backoff_order"),
+    ("lane", {"retention_days": 0}, "lane_retention_days_check"),
+    ("lane", {"version": 0}, "lane_version_check"),
+    ("job", {"kind": ""}, "job_kind_check"),
+    ("job", {"rank": -32_768}, "job_rank_check"),
+    ("job", {**READY, "state": "lost"}, "job_state_check"),
+    ("job", {"token": -1, **READY}, "job_token_check"),
+    ("job", {"attempt": -1}, "job_attempt_check"),
+    ("job", {"max_attempts": 101}, "job_max_attempts_check"),
+    ("job", {"failures": -1}, "job_failures_check"),
+    ("job", {"rescues": -1}, "job_rescues_check"),
+    ("job", {"unique_key": ""}, "job_unique_key_check"),
+    ("job", {"order_key": LONG}, "job_order_key_check"),
+    ("job", {"worker": ""}, "job_worker_check"),
+    ("job", {"lease_expires_at": None}, "job_leased"),
+    ("job", {"state": "ready"}, "job_leased"),
+    ("job", {"started_at": None}, "job_held"),
+    ("job", {"worker": None}, "job_held"),
+    ("job", {"token": 0}, "job_held"),
+    ("job", {"rescued": True}, "job_rescued_is_ready"),
+    ("job", {"cancel_requested": True, **READY}, "job_cancel_of_running"),
+    ("job", {"failures": 3}, "job_failures_left"),
+    ("job_scheduled", {"kind": LONG}, "job_scheduled_kind_check"),
+    ("job_scheduled", {"rank": -32_768}, "job_scheduled_rank_check"),
+    ("job_scheduled", {"token": -1}, "job_scheduled_token_check"),
+    ("job_scheduled", {"attempt": -1}, "job_scheduled_attempt_check"),
+    ("job_scheduled", {"max_attempts": 0, "failures": -1}, "job_scheduled_failures_check"),
+    ("job_scheduled", {"max_attempts": 101}, "job_scheduled_max_attempts_check"),
+    ("job_scheduled", {"rescues": -1}, "job_scheduled_rescues_check"),
+    ("job_scheduled", {"unique_key": LONG}, "job_scheduled_unique_key_check"),
+    ("job_scheduled", {"order_key": ""}, "job_scheduled_order_key_check"),
+    ("job_scheduled", {"worker": LONG}, "job_scheduled_worker_check"),
+    ("job_scheduled", {"failures": 3}, "job_scheduled_failures_left"),
+    ("job_finished", {"state": "ready", "output": None}, "job_finished_state_check"),
+    ("job_finished", {"token": -1}, "job_finished_token_check"),
+    ("job_finished", {"state": "discarded"}, "job_finished_output"),
 ]
 
 
@@ -118,6 +211,9 @@ async def pool_id(conn, namespace):
         f"insert into {namespace}.hold (id, state, created_at, expires_at) values (%s, 'held', %s, %s)",
         [HOLD, NOW, LATER],
     )
+    await conn.execute(
+        f"insert into {namespace}.lane (id, name, created_at) overriding system value values (9, 'l', now())"
+    )
     return pool_id
 
 
@@ -125,9 +221,13 @@ async def insert(conn, namespace, table, pool_id, **changes):
     row = {**RIGHT[table], **changes}
     if "pool_id" in row:
         row["pool_id"] = pool_id
+    if "lane_id" in row:
+        row["lane_id"] = 9
     columns = sql.SQL(", ").join(map(sql.Identifier, row))
     values = sql.SQL(", ").join(sql.Placeholder() * len(row))
-    statement = sql.SQL("insert into {} ({}) values ({})").format(sql.Identifier(namespace, table), columns, values)
+    statement = sql.SQL("insert into {} ({}) overriding system value values ({})").format(
+        sql.Identifier(namespace, table), columns, values
+    )
     await conn.execute(statement, list(row.values()))
 
 
@@ -165,6 +265,10 @@ async def test_a_slot_may_be_short_by_exactly_its_shortage(conn, namespace, pool
         (("hold_line", {}), ("hold_line", {"quantity": 1}), "hold_line_pkey"),
         (("movement", {}), ("movement", {"quantity": 2}), "movement_once"),
         (("idempotency_key", {}), ("idempotency_key", {"status": 200}), "idempotency_key_pkey"),
+        (("lane", {}), ("lane", {"paused": True}), "lane_name_key"),
+        (("job", {"id": 7}), ("job", {"id": 7}), "job_pkey"),
+        (("job_scheduled", {}), ("job_scheduled", {"kind": "other"}), "job_scheduled_pkey"),
+        (("job_finished", {}), ("job_finished", {"kind": "other"}), "job_finished_rest_pkey"),
     ],
 )
 async def test_what_must_be_once_is_once(conn, namespace, pool_id, first, second, index):

@@ -6,12 +6,21 @@ renewed as `conftest` says, once for each version of PostgreSQL that has some: p
 """
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from psycopg import AsyncConnection
 
-from reserve.db.claim import CLAIMS, HOLD_EXPIRE_CLAIM, HOLD_PLACE_CLAIM
+from reserve.db.claim import (
+    CLAIMS,
+    HOLD_EXPIRE_CLAIM,
+    HOLD_PLACE_CLAIM,
+    JOB_ABANDON_CLAIM,
+    JOB_CLAIM,
+    JOB_DUE_CLAIM,
+    JOB_RESCUE_CLAIM,
+)
 from reserve.db.connection import session_options
 from reserve.db.query import Queries
 from tests.db.plans import explain, fill, nodes, shape
@@ -20,9 +29,23 @@ from tests.db.plans import explain, fill, nodes, shape
 VERSIONS = (15, 18)
 
 #: Which index finds the rows to claim: the whole of what makes them ready, and their order.
-INDEX = {HOLD_PLACE_CLAIM.name: "slot_number", HOLD_EXPIRE_CLAIM.name: "hold_lapsed"}
+INDEX = {
+    HOLD_PLACE_CLAIM.name: "slot_number",
+    HOLD_EXPIRE_CLAIM.name: "hold_lapsed",
+    JOB_CLAIM.name: "job_ready",
+    JOB_DUE_CLAIM.name: "job_due",
+    JOB_RESCUE_CLAIM.name: "job_running",
+    JOB_ABANDON_CLAIM.name: "job_running",
+}
 
-#: What each is asked with: one pool's slot; ten holds.
+_LAPSED = {
+    "lanes": ["lane 1"],
+    "sinces": [datetime(2000, 1, 1, tzinfo=UTC)],
+    "limit": 10,
+    "rescues_max": 5,
+}
+
+#: What each is asked with: one pool's slot; ten holds or jobs.
 PARAMETERS: Mapping[str, Mapping[str, Any]] = {
     HOLD_PLACE_CLAIM.name: {
         "key_requests": [0],
@@ -33,13 +56,27 @@ PARAMETERS: Mapping[str, Mapping[str, Any]] = {
         "line_quantities": [1],
     },
     HOLD_EXPIRE_CLAIM.name: {"limit": 10},
+    JOB_CLAIM.name: {
+        "lane": "lane 1",
+        "worker": "w",
+        "limit": 10,
+        "lease_seconds": None,
+        "lease_seconds_default": 60,
+        "after_rank": None,
+        "after_run_at": None,
+        "after_id": None,
+    },
+    JOB_DUE_CLAIM.name: {"lanes": ["lane 1"], "limit": 10},
+    JOB_RESCUE_CLAIM.name: _LAPSED,
+    JOB_ABANDON_CLAIM.name: _LAPSED,
 }
 
-#: Pages that a claim may touch, its update included; a walk over a thousand rows would touch more.
-BUFFERS_MAX = {HOLD_PLACE_CLAIM.name: 60, HOLD_EXPIRE_CLAIM.name: 200}
+#: Pages that a claim may touch, its update included; a walk over a thousand rows would touch more. Abandoned jobs are
+#: few among the running ones, which are all looked at for them.
+BUFFERS_MAX = {name: 60 if name == HOLD_PLACE_CLAIM.name else 300 for name in INDEX}
 
 #: Planned each time they are asked, for the filters they are asked with; and the audit, which reads everything.
-NOT_PREPARED = ("hold_find", "pool_find", "audit_")
+NOT_PREPARED = ("hold_find", "pool_find", "job_find", "lane_find", "audit_")
 
 
 @pytest.fixture
@@ -92,6 +129,8 @@ def judge(plan, claim):
     assert (scan["Node Type"], scan["Index Name"], scan["Alias"]) == ("Index Scan", INDEX[claim.name], "t")
     (limit,) = [node for node in everything if lock in node.get("Plans", ())]
     assert limit["Node Type"] == "Limit"
-    (update,) = [node for node in everything if node["Node Type"] == "ModifyTable"]
+    (update,) = [
+        node for node in everything if node["Node Type"] == "ModifyTable" and node["Operation"] in {"Update", "Delete"}
+    ]
     found = [node for node in nodes(update) if "Index Name" in node]
     assert [node["Index Name"] for node in found] == [f"{claim.table}_pkey"]

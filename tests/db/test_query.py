@@ -1,6 +1,7 @@
 """The named statements: loaded, qualified for a namespace, rendered; pure, but for the words that the files say."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -57,13 +58,31 @@ CLAIM = Claim(
     returning="t.id",
     carried="need.wanted",
 )
-SHAPE = "with <before>need as (<need>), <carried> <table> <ready> <order> <limit> <changes> <returning> <after>"
+SHAPE = (
+    "with <before>need as (<need>), picked as (select id<carried>) "
+    "<table> <ready> <order> <limit> <change> <returning> <after>"
+)
 
 
 def test_a_claim_fills_in_every_word_of_the_shape():
-    assert render_claim(SHAPE, CLAIM, before="", after="select") == (
-        "with need as (select 1 as wanted), need.wanted x t.free t.id 1 free = false t.id select"
+    text = render_claim(SHAPE, CLAIM, before="", after="select")
+    assert " ".join(text.split()) == (
+        "with need as (select 1 as wanted), picked as (select id, need.wanted) x t.free t.id 1 "
+        "update {namespace}.x t set free = false from picked where t.id = any (array(select id from picked)) "
+        "and t.id = picked.id t.id select"
     )
+
+
+def test_a_claim_that_carries_nothing_joins_nothing():
+    text = render_claim(SHAPE, replace(CLAIM, carried=None), before="", after="")
+    assert " ".join(text.split()).endswith(
+        "update {namespace}.x t set free = false where t.id = any (array(select id from picked)) t.id"
+    )
+
+
+def test_a_claim_without_changes_deletes():
+    text = render_claim(SHAPE, replace(CLAIM, carried=None, changes=None), before="", after="")
+    assert "delete from {namespace}.x t\n  where t.id = any (array(select id from picked))" in text
 
 
 def test_what_comes_before_a_claim_ends_in_one_comma_whether_or_not_its_file_does():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reserve.inventory.keys import normalise_key
 from reserve.inventory.rows import Line, sum_lines
+from reserve.names import normalise_key
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from datetime import timedelta
 from reserve import errors
 from reserve.errors import Contended, IdempotencyKeyReused, ReserveError
 from reserve.idempotency import Done, Replay
-from reserve.inventory.rows import UNSET, Adjustment, Hold, HoldState, Pool, PoolKind, PoolState
+from reserve.inventory.rows import Adjustment, Hold, HoldState, Pool, PoolKind, PoolState
 from reserve.inventory.transitions import Verb
 from reserve.ops.audit import AuditReport
+from reserve.unset import UNSET
 from tests.model.operations import (
     AdjustPool,
     Answer,

@@ -6,7 +6,8 @@ from uuid import uuid4
 from reserve.inventory import adjustments, holds, pools
 from reserve.inventory.rows import Adjust, PoolChange
 from reserve.ops import audit as audit_module
-from reserve.ops.audit import Pace, Progress, audit
+from reserve.ops.audit import audit
+from reserve.ops.audit_reading import Pace, Progress
 from reserve.ops.differences import DIFFERENCES_MAX, Difference, Findings, What
 from tests.ops.shop import lapse, open_shop, place, render
 
@@ -16,7 +17,7 @@ from tests.ops.shop import lapse, open_shop, place, render
 async def test_an_empty_namespace_has_no_difference(database):
     report = await audit(database)
     assert report.clean
-    assert (report.pools, report.holds, report.movements) == (0, 0, 0)
+    assert (report.pools, report.holds, report.movements, report.jobs) == (0, 0, 0, 0)
 
 
 async def test_holds_of_every_fate_have_no_difference(database):

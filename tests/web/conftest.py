@@ -19,7 +19,7 @@ PROBLEM_MEMBERS = ("type", "title", "status", "detail", "code", "instance")
 
 
 class Api:
-    """The calls, by name. Each place and adjust has a new idempotency key unless one is given."""
+    """The calls, by name. Each place, adjust and enqueue has a new idempotency key unless one is given."""
 
     def __init__(self, client: httpx2.AsyncClient) -> None:
         self.client = client
@@ -48,6 +48,26 @@ class Api:
 
     async def verb(self, hold: dict, verb: str, *, key: str | None = None, **body) -> httpx2.Response:
         return await self.post(f"/v1/holds/{hold['id']}/{verb}", json=body, key=key)
+
+    async def enqueue(self, lane: str = "mail", *, key: str | None = None, **body) -> httpx2.Response:
+        return await self.post(f"/v1/lanes/{lane}/jobs", json={"kind": "k"} | body, key=key or uuid4().hex)
+
+    async def enqueued(self, lane: str = "mail", **wish) -> dict:
+        answer = await self.enqueue(lane, **wish)
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    async def claim(self, lane: str = "mail", *, key: str | None = None, **body) -> httpx2.Response:
+        return await self.post(f"/v1/lanes/{lane}/claims", json={"worker": "w"} | body, key=key)
+
+    async def claimed(self, lane: str = "mail", **wish) -> list[dict]:
+        answer = await self.claim(lane, **wish)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["jobs"]
+
+    async def verdict(self, claimed: dict, verb: str, *, key: str | None = None, **body) -> httpx2.Response:
+        """Complete, fail, extend or release a job that was claimed, with its token."""
+        return await self.post(f"/v1/jobs/{claimed['id']}/{verb}", json={"token": claimed["token"]} | body, key=key)
 
     async def post(self, path: str, *, key: str | None = None, **request) -> httpx2.Response:
         headers = {"Idempotency-Key": key} if key is not None else {}

@@ -121,13 +121,13 @@ async def test_a_stored_answer_comes_before_everything_that_is_judged_in_the_dat
     refused(await api.place(key="k", quantity=99), 422, "idempotency-key-reused")
 
 
-@pytest.mark.parametrize("path", ["/v1/holds", "/v1/pools/mug/adjustments"])
-async def test_placing_and_adjusting_need_a_key(api: Api, path: str):
+@pytest.mark.parametrize("path", ["/v1/holds", "/v1/pools/mug/adjustments", "/v1/lanes/mail/jobs"])
+async def test_placing_adjusting_and_enqueuing_need_a_key(api: Api, path: str):
     refused(await api.post(path, json={}), 400, "idempotency-key-missing")
 
 
 @pytest.mark.parametrize("key", ["", '""', '"a', '"a"b', '"a\\b"', "x" * 256, f'"{"x" * 256}"', "é", "a\tb"])
-@pytest.mark.parametrize("path", ["/v1/holds", "/v1/holds/none/confirm"])
+@pytest.mark.parametrize("path", ["/v1/holds", "/v1/holds/none/confirm", "/v1/lanes/mail/claims", "/v1/jobs/1/cancel"])
 async def test_a_malformed_key_is_a_bad_request_wherever_it_is_taken(api: Api, path: str, key: str):
     answer = await api.client.post(path, json={}, headers=[(b"Idempotency-Key", key.encode())])
     assert "Idempotency-Key" in refused(answer, 400, "invalid-request")["detail"]

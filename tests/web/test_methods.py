@@ -20,7 +20,14 @@ def allowed(path: str) -> str:
 async def test_head_answers_like_get_without_the_body(api: Api):
     await api.put_pool("a%2Fb", on_hand=5)
     hold = await api.placed(pool="a/b")
+    job = await api.enqueued("a%2Fb", delay_seconds=60)
     paths = [
+        f"/v1/jobs/{job['id']}",
+        "/v1/jobs?lane=a%2Fb",
+        "/v1/lanes/a%2Fb",
+        "/v1/lanes",
+        "/v1/lanes/none",
+        "/v1/jobs/x",
         "/v1/pools/a%2Fb",
         "/v1/pools?limit=1",
         "/v1/pools/a%2Fb/adjustments",

@@ -6,10 +6,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from reserve.settings import load
-from reserve.web import examples, problems
+from reserve.web import examples, job_examples, problems
 from reserve.web.answers import encode
 from reserve.web.app import create_app
-from reserve.web.calls import CALLS, Call
+from reserve.web.call import Call
+from reserve.web.calls import CALLS
 from reserve.web.openapi import openapi_document, schema_name
 from reserve.web.requests import validated
 from tests.web.conftest import Api
@@ -123,9 +124,11 @@ def test_each_call_names_its_parameters(call: Call):
     in_path = {("path", part[1:-1]) for part in call.path.split("/") if part.startswith("{")}
     assert {place for place in parameters if place[0] == "path"} == in_path
     key = parameters.get(("header", "Idempotency-Key"))
-    assert (key is not None) == (call.method == "POST")
-    assert key is None or key["required"] == (call.path in {"/v1/holds", "/v1/pools/{key}/adjustments"})
-    assert (("header", "If-Match") in parameters) == (call.method == "PUT")
+    assert (key is not None) == (call.method == "POST" and not call.path.endswith("/batch"))
+    assert key is None or key["required"] == (
+        call.path in {"/v1/holds", "/v1/pools/{key}/adjustments", "/v1/lanes/{lane}/jobs"}
+    )
+    assert (("header", "If-Match") in parameters) == (call.path == "/v1/pools/{key}" and call.method == "PUT")
 
 
 async def test_the_documented_story_happens_as_documented(api: Api):
@@ -153,6 +156,41 @@ async def test_the_documented_story_happens_as_documented(api: Api):
         assert list(answer.json()) == list(example)
     assert list(released.json()) == list(examples.HOLD_RELEASED)
     assert released.json()["state"] == "released"
+
+
+async def test_the_documented_story_of_a_job_happens_as_documented(api: Api):
+    made = await api.client.put("/v1/lanes/mail", json=job_examples.LANE_BODY)
+    enqueued = await api.post("/v1/lanes/mail/jobs", json=job_examples.JOB_BODY, key="k")
+    job = enqueued.json()
+    claimed = await api.post("/v1/lanes/mail/claims", json=job_examples.CLAIM_BODY)
+    path = f"/v1/jobs/{job['id']}"
+    extended = await api.post(f"{path}/extend", json=job_examples.JOB_EXTEND_BODY)
+    failed = await api.post(f"{path}/fail", json=job_examples.FAIL_BODY)
+    other = await api.post("/v1/lanes/mail/jobs", json=job_examples.JOB_BODY, key="other")
+    (again,) = (await api.post("/v1/lanes/mail/claims", json=job_examples.CLAIM_BODY)).json()["jobs"]
+    completed = await api.post(f"/v1/jobs/{again['id']}/complete", json=job_examples.COMPLETE_BODY)
+    batch = await api.post("/v1/lanes/mail/jobs/batch", json=job_examples.JOB_BATCH_BODY)
+    cancelled = await api.post(f"/v1/jobs/{batch.json()['items'][0]['job']['id']}/cancel")
+    discarded = await api.post(f"/v1/jobs/{batch.json()['items'][1]['job']['id']}/discard")
+    retried = await api.post("/v1/lanes/mail/retry-discarded", json=job_examples.RETRY_DISCARDED_BODY)
+    lane = {"max_attempts": 10}
+    told = [
+        (made, 201, job_examples.LANE),
+        (enqueued, 201, job_examples.JOB | lane),
+        (extended, 200, job_examples.JOB_EXTENDED | lane),
+        (failed, 200, job_examples.JOB_FAILED | lane | {"progress": {"sent": 3, "of": 10}}),
+        (completed, 200, job_examples.JOB_SUCCEEDED | lane),
+        (cancelled, 200, job_examples.JOB_CANCELLED | lane),
+    ]
+    for answer, status, example in told:
+        moment = {name: example[name] for name in example if name.endswith("_at") or name == "id"}
+        assert answer.status_code == status
+        assert answer.json() | moment == example
+        assert list(answer.json()) == list(example)
+    assert list(claimed.json()["jobs"][0]) == list(job_examples.CLAIM["jobs"][0])
+    assert (other.status_code, again["id"]) == (201, other.json()["id"])
+    assert discarded.json()["state"] == "discarded"
+    assert retried.json() == {"retried": 1}
 
 
 def test_the_document_needs_no_database():

@@ -139,6 +139,17 @@ async def test_an_address_that_nothing_has_is_not_found(reader: Api, path: str):
         ("/v1/pools/mug?x=1", "x"),
         ("/v1/holds/none?x=1", "x"),
         ("/v1/pools/mug/adjustments?pool=a", "pool"),
+        ("/v1/jobs?owner=a", "owner"),
+        ("/v1/jobs?state=held", "state"),
+        ("/v1/jobs?kind=", "kind"),
+        ("/v1/jobs?lane=%00", "lane"),
+        ("/v1/jobs?lane=a&lane=a", "lane"),
+        ("/v1/jobs?limit=1001", "limit"),
+        ("/v1/jobs?cursor=x", "cursor"),
+        ("/v1/jobs/1?x=1", "x"),
+        ("/v1/lanes?name=a", "name"),
+        ("/v1/lanes?limit=0", "limit"),
+        ("/v1/lanes/mail?x=1", "x"),
         ("/health/live?x=1", "x"),
         ("/health/ready?x=1", "x"),
         ("/problems/contended?x=1", "x"),
@@ -156,9 +167,19 @@ async def test_a_query_that_cannot_be_read_is_a_bad_request(reader: Api, query: 
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 async def test_calls_that_change_something_take_no_query(reader: Api, method: str):
-    path = "/v1/pools/mug?on_hand=5" if method == "PUT" else "/v1/holds?confirm=true"
-    answer = await reader.client.request(method, path, json={}, headers={"Idempotency-Key": "k"})
-    refused(answer, 400, "invalid-request")
+    paths = {
+        "PUT": ["/v1/pools/mug?on_hand=5", "/v1/lanes/mail?paused=true"],
+        "POST": [
+            "/v1/holds?confirm=true",
+            "/v1/lanes/mail/jobs?kind=k",
+            "/v1/lanes/mail/claims?limit=1",
+            "/v1/jobs/1/complete?token=1",
+            "/v1/jobs/1/cancel?x=1",
+        ],
+    }
+    for path in paths[method]:
+        answer = await reader.client.request(method, path, json={}, headers={"Idempotency-Key": "k"})
+        refused(answer, 400, "invalid-request")
 
 
 @pytest.mark.parametrize(
@@ -184,6 +205,24 @@ async def test_calls_that_change_something_take_no_query(reader: Api, method: st
 )
 async def test_a_cursor_that_is_not_of_this_list_is_refused_by_name(reader: Api, cursor: str):
     answer = await reader.client.get("/v1/pools", params={"cursor": cursor})
+    assert "'cursor'" in refused(answer, 400, "invalid-request")["detail"]
+
+
+@pytest.mark.parametrize(
+    ("listed", "cursor"),
+    [
+        ("jobs", encode_cursor("lanes", "a")),
+        ("jobs", encode_cursor("jobs", "0")),
+        ("jobs", encode_cursor("jobs", "01")),
+        ("jobs", encode_cursor("jobs", 2**63)),
+        ("lanes", encode_cursor("jobs", "1")),
+        ("lanes", encode_cursor("lanes", "")),
+        ("lanes", encode_cursor("lanes", "a\0")),
+        ("lanes", encode_cursor("lanes", " a")),
+    ],
+)
+async def test_a_cursor_of_jobs_or_lanes_is_of_its_own_list_and_sound(reader: Api, listed: str, cursor: str):
+    answer = await reader.client.get(f"/v1/{listed}", params={"cursor": cursor})
     assert "'cursor'" in refused(answer, 400, "invalid-request")["detail"]
 
 

@@ -90,6 +90,13 @@ async def test_a_database_that_is_away_is_unavailable_but_the_service_lives(away
         await away.place(lines=lines),
         await away.adjust(delta=1, reason="count"),
         await away.post("/v1/holds/01997a3e-5a1c-7c42-9d0e-3b8f6f2f7a10/confirm"),
+        await away.client.put("/v1/lanes/mail", json={}),
+        await away.client.get("/v1/lanes"),
+        await away.client.get("/v1/jobs/1"),
+        await away.enqueue(),
+        await away.claim(),
+        await away.claim(key="k", wait_seconds=1),
+        await away.post("/v1/jobs/1/complete", json={"token": 1}),
     ]
     for answer in answers:
         refused(answer, 503, "unavailable")

@@ -41,6 +41,26 @@ FIELDS = [
         "units",
         "to",
     ],
+    [
+        "items",
+        "idempotency_key",
+        "payload",
+        "priority",
+        "run_at",
+        "delay_seconds",
+        "max_attempts",
+        "worker",
+        "lease_seconds",
+        "token",
+        "output",
+        "error",
+        "retry_in_seconds",
+        "discard",
+        "progress",
+        "paused",
+        "backoff",
+        "retention_days",
+    ],
 ]
 CALLS = [
     ("PUT", "/v1/pools/mug"),
@@ -50,6 +70,19 @@ CALLS = [
     ("POST", "/v1/holds/{hold}/confirm"),
     ("POST", "/v1/holds/{hold}/release"),
     ("POST", "/v1/holds/{hold}/extend"),
+    ("PUT", "/v1/lanes/mail"),
+    ("PUT", "/v1/lanes/fresh"),
+    ("POST", "/v1/lanes/mail/jobs"),
+    ("POST", "/v1/lanes/mail/jobs/batch"),
+    ("POST", "/v1/lanes/mail/claims"),
+    ("POST", "/v1/lanes/mail/retry-discarded"),
+    ("POST", "/v1/jobs/{job}/complete"),
+    ("POST", "/v1/jobs/{job}/fail"),
+    ("POST", "/v1/jobs/{job}/extend"),
+    ("POST", "/v1/jobs/{job}/release"),
+    ("POST", "/v1/jobs/{job}/cancel"),
+    ("POST", "/v1/jobs/{job}/retry"),
+    ("POST", "/v1/jobs/{job}/discard"),
 ]
 
 names = st.sampled_from(functools.reduce(operator.iadd, FIELDS, [])) | st.text(max_size=5)
@@ -80,7 +113,59 @@ likely = st.fixed_dictionaries(
         "hold_ttl_seconds": st.integers(1, 900) | values,
     },
 )
-bodies = (likely | st.dictionaries(names, values, max_size=4) | values).map(lambda value: json.dumps(value).encode())
+kinds = st.sampled_from(["a", "b"]) | values
+job = {
+    "payload": values,
+    "priority": st.integers(-9, 9) | values,
+    "run_at": st.datetimes().map(lambda moment: moment.isoformat() + "Z") | values,
+    "delay_seconds": st.floats(0, 2) | values,
+    "max_attempts": st.integers(1, 3) | values,
+}
+likely_of_jobs = st.one_of(
+    st.fixed_dictionaries({"kind": kinds}, optional=job),
+    st.fixed_dictionaries(
+        {
+            "items": st.lists(
+                st.fixed_dictionaries(
+                    {"kind": kinds, "idempotency_key": st.sampled_from(["a", "b", "c"]) | values}, optional=job
+                )
+                | values,
+                max_size=5,
+            )
+        }
+    ),
+    st.fixed_dictionaries(
+        {"worker": st.text(max_size=3)},
+        optional={"limit": st.integers(1, 5) | values, "lease_seconds": st.integers(1, 60) | values},
+    ),
+    st.fixed_dictionaries(
+        {"token": st.integers(1, 4) | values},
+        optional={
+            "output": values,
+            "error": st.text(max_size=9) | values,
+            "retry_in_seconds": st.floats(0, 2) | values,
+            "discard": values,
+            "lease_seconds": st.integers(1, 60) | values,
+            "progress": values,
+            "delay_seconds": st.floats(0, 2) | values,
+        },
+    ),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "paused": st.just(value=False) | values,
+            "lease_seconds": st.integers(1, 60) | values,
+            "max_attempts": st.integers(1, 3) | values,
+            "backoff": st.fixed_dictionaries({"first_seconds": st.floats(0, 9), "seconds_max": st.floats(0, 9)})
+            | values,
+            "retention_days": st.integers(1, 9) | values,
+            "limit": st.integers(1, 9) | values,
+        },
+    ),
+)
+bodies = (likely_of_jobs | likely | st.dictionaries(names, values, max_size=4) | values).map(
+    lambda value: json.dumps(value).encode()
+)
 
 
 def assert_answered(answer: httpx2.Response) -> None:
@@ -96,9 +181,12 @@ async def test_no_body_makes_a_call_fail(api: Api, call: tuple[str, str], body: 
     """The pool and the hold live on through all examples: what came before must not matter."""
     await api.put_pool("mug", on_hand=1000)
     known = (await api.client.get("/v1/holds")).json()["items"]
+    jobs = (await api.client.get("/v1/jobs?limit=1")).json()["items"]
     method, path = call
     headers = {"Content-Type": "application/json", "Idempotency-Key": uuid4().hex}
-    path = path.format(hold=known[0]["id"] if known else uuid4())
+    if path.endswith("/batch"):
+        del headers["Idempotency-Key"]
+    path = path.format(hold=known[0]["id"] if known else uuid4(), job=jobs[0]["id"] if jobs else 1)
     assert_answered(await api.client.request(method, path, content=body, headers=headers))
 
 
@@ -120,7 +208,7 @@ async def test_no_path_makes_the_service_fail(away: Api, path: str, method: str)
 
     app = away.client._transport.app
     raw_path, _, query = raw.partition(b"?")
-    for prefix in (b"", b"/", b"/v1/pools/", b"/v1/holds/"):
+    for prefix in (b"", b"/", b"/v1/pools/", b"/v1/holds/", b"/v1/jobs/", b"/v1/lanes/"):
         sent.clear()
         scope = {
             "type": "http",

@@ -1,0 +1,3 @@
+select id
+from claimed
+order by id

@@ -1,0 +1,3 @@
+select l.id
+from {namespace}.lane l
+where l.name = %(name)s

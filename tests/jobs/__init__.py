@@ -1,0 +1,1 @@
+"""The job lane: enqueueing, claiming, finishing, leases, looking after jobs, lanes."""
