@@ -236,7 +236,7 @@ class Contended(ReserveError):
     code = "contended"
     transient = True
 
-    def __init__(self, message: str = "The stock is there, but stayed locked by others; try again.") -> None:
+    def __init__(self, message: str = "What this needs stayed locked by others for too long; try again.") -> None:
         super().__init__(message)
 
 

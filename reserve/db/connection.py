@@ -4,6 +4,7 @@ Owns when a transaction is tried again; does not know what happens inside one. R
 """
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -11,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection
+from psycopg.types.json import set_json_loads
 from psycopg.types.numeric import Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
@@ -21,6 +23,16 @@ from reserve.errors import Contended, ReserveError, SettingsError, Unavailable
 from reserve.settings import Settings
 
 T = TypeVar("T")
+
+#: For statements that are not ours, of which nobody knows that each has its index.
+_FOR_OTHERS = """
+select
+  set_config('idle_in_transaction_session_timeout', %s, true),
+  set_config('enable_seqscan', 'on', true),
+  set_config('plan_cache_mode', 'auto', true)
+"""
+
+_decode_json = json.JSONDecoder().decode
 
 #: First pause before a transaction runs again; doubles each time, with full jitter.
 _RETRY_PAUSE_SECONDS = 0.002
@@ -101,6 +113,9 @@ class Database:
             min_size=1,
             max_size=settings.connections_max,
             timeout=settings.connection_wait_seconds,
+            # The pause between its attempts doubles until then; after that whoever asks next starts a new series, so
+            # that a database that was away for long is found soon after it is back.
+            reconnect_timeout=settings.connection_wait_seconds,
             open=False,
             name="reserve",
         )
@@ -165,16 +180,13 @@ class Database:
     async def transaction(self, *, idle_seconds: float | None = None) -> AsyncIterator[AsyncConnection]:
         """A transaction for the caller's own code: committed when the context ends, rolled back when it raises.
 
-        Never run again. `idle_seconds` is how long the caller may let it idle, else `idle_in_transaction_seconds`.
-        Raises as `transact`, and what the caller raises.
+        Never run again. Statements are planned as PostgreSQL plans by default. The caller may let it idle for
+        `idle_seconds`, else `idle_in_transaction_seconds`. Raises as `transact`, and what the caller raises.
         """
         try:
             async with self._pool.connection() as conn, conn.transaction():
-                if idle_seconds is not None:
-                    await conn.execute(
-                        "select set_config('idle_in_transaction_session_timeout', %s, true)",
-                        [str(max(1, round(idle_seconds * 1000)))],
-                    )
+                seconds = self.settings.idle_in_transaction_seconds if idle_seconds is None else idle_seconds
+                await conn.execute(_FOR_OTHERS, [str(max(1, round(seconds * 1000)))])
                 yield conn
         except PoolTimeout as error:
             raise await self._judge_timeout(error) from error
@@ -224,10 +236,16 @@ def _no_block(_: AsyncConnection) -> AbstractAsyncContextManager[object]:
     return nullcontext()
 
 
+def _json_loads(text: str | bytes) -> Any:
+    return _decode_json(text.decode() if isinstance(text, bytes) else text)
+
+
 async def _configure(conn: AsyncConnection) -> None:
     # One width for all integers: psycopg would pick the narrowest for each value, and each mix of widths would be
     # a prepared statement of its own.
     conn.adapters.register_dumper(int, Int8Dumper)
+    # PostgreSQL speaks UTF-8 to us; `json.loads` would guess at the encoding of each text.
+    set_json_loads(_json_loads, conn)
 
 
 async def _try_once(url: str, settings: Settings) -> None:

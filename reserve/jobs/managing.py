@@ -19,6 +19,9 @@ from reserve.lists import Page
 #: Above every id, for the first page.
 _LAST_ID = 2**63 - 1
 
+#: What a retry makes ready again.
+_REOPENED = [JobState.DISCARDED, JobState.CANCELLED]
+
 _DISCARDED_BY_HAND = "It was discarded by hand."
 
 
@@ -117,7 +120,7 @@ async def retry_in(database: Database, conn: AsyncConnection, job_id: int) -> Jo
     if state is JobState.SCHEDULED:
         await _expect_one(conn, database.queries["job_scheduled_ready"], {"id": job_id})
     elif state.finished:
-        await _expect_one(conn, database.queries["job_reopen"], {"ids": [job_id]})
+        await _expect_one(conn, database.queries["job_reopen"], {"ids": [job_id], "states": _REOPENED})
     return await get_in(database, conn, job_id)
 
 
@@ -143,7 +146,7 @@ async def retry_discarded_in(
     ids = [row[0] for row in await cursor.fetchall()]
     if not ids:
         return 0
-    cursor = await conn.execute(database.queries["job_reopen"], {"ids": ids})
+    cursor = await conn.execute(database.queries["job_reopen"], {"ids": ids, "states": _REOPENED})
     assert cursor.rowcount == len(ids), "jobs that are locked are still there"
     return len(ids)
 

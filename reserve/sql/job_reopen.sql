@@ -1,9 +1,10 @@
 -- Finished jobs that did not succeed, ready again as if new, but for their last error. The token is raised, so that
--- whoever finished them before and says it again has lost them.
+-- whoever finished them before and says it again has lost them. The states are a parameter, so that jobs are found by
+-- their ids: with literals a planner may read all of job_finished_unsuccessful.
 with gone as (
   delete from {namespace}.job_finished t
   where t.id = any (%(ids)s::bigint[])
-    and t.state <> 'succeeded'
+    and t.state = any (%(states)s::text[])
   returning
     t.id, t.lane_id, t.kind, t.payload, t.rank, t.token, t.attempt, t.max_attempts,
     t.unique_key, t.order_key, t.pool_id, t.error, t.progress, t.created_at, t.started_at, t.worker

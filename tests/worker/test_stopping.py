@@ -8,7 +8,7 @@ from psycopg import AsyncConnection
 from structlog.testing import capture_logs
 
 from reserve.events import Event
-from reserve.worker import CancelReason, Tally, Worker
+from reserve.worker import CancelReason, Tally, Worker, crew
 from tests.steps import LOOKS_MAX
 from tests.worker.yard import until
 
@@ -200,3 +200,21 @@ async def until_claim_waits(conn):
             return
         await asyncio.sleep(0)
     raise AssertionError("a claim should wait for the lock")
+
+
+async def test_a_part_that_swallows_a_cancel_is_cancelled_again(monkeypatch):
+    monkeypatch.setattr(crew, "_CANCEL_AGAIN_SECONDS", 0)
+    heard = []
+
+    async def deaf():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            heard.append("once")
+        await asyncio.Event().wait()
+
+    part = asyncio.create_task(deaf())
+    await asyncio.sleep(0)
+    await crew._cancel(part)
+    assert heard == ["once"]
+    assert part.cancelled()
