@@ -55,19 +55,15 @@ def job_of(model: Model, which: int) -> int:
 
 
 def held_of(model: Model, tokens: Iterable[tuple[int, int]], which: int) -> tuple[int, int]:
-    """A job with a token: mostly its holder's, else one of before, or one that never was."""
-    held = [(job.id, job.token) for job in model.jobs.values() if job.is_held_with(job.token)]
-    known = held if held and which < 12 else list(tokens)
-    if known and which < 17:
+    """A job with a token: its holder's, one that was somebody's before, any that ever was, or one that never was."""
+    every = list(tokens)
+    jobs = model.jobs
+    held = [(job.id, job.token) for job in jobs.values() if job.is_held_with(job.token)]
+    lost = [(job_id, token) for job_id, token in every if jobs[job_id].token > token]
+    taken = [each for each in lost if jobs[each[0]].state is JobState.RUNNING]
+    known = (which < 9 and held) or (which < 14 and taken) or (which < 16 and lost) or every
+    if known and which < 18:
         return known[-1 - which % len(known)]
     job_id = job_of(model, which)
-    job = model.jobs.get(job_id)
-    return job_id, 1 if job is None else max(0, job.token + which - 18)
-
-
-def lost_of(model: Model, tokens: Iterable[tuple[int, int]], which: int) -> tuple[int, int]:
-    """A job with a token that somebody had before, mostly while somebody else has it now."""
-    lost = [(job_id, token) for job_id, token in tokens if model.jobs[job_id].token > token]
-    taken = [each for each in lost if model.jobs[each[0]].state is JobState.RUNNING]
-    known = (which < 15 and taken) or lost or list(tokens)
-    return known[which % len(known)]
+    job = jobs.get(job_id)
+    return job_id, 1 if job is None else max(0, job.token + 2 * which - 37)
